@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""Loading a draft through vLLM's own loader without starting an engine.
+
+An engine start takes tens of seconds; the engine's config, one process group and
+vLLM's `get_model` are what loading needs, and take about one.
+"""
+
+import contextlib
+import functools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import nn
+
+from .checkpoints import target_config, write_checkpoint
+
+
+@functools.cache
+def _process_group() -> None:
+    """One rank with gloo, kept for the whole test process."""
+    from vllm.distributed import (
+        init_distributed_environment,
+        initialize_model_parallel,
+    )
+
+    store = Path(tempfile.mkdtemp()) / "store"
+    init_distributed_environment(
+        world_size=1,
+        rank=0,
+        local_rank=0,
+        distributed_init_method=f"file://{store}",
+        backend="gloo",
+    )
+    initialize_model_parallel(1)
+
+
+@contextlib.contextmanager
+def _cpu_worker() -> Iterator[None]:
+    """What vLLM's CPU worker does before it loads: there is no accelerator's cache."""
+    with mock.patch("torch.accelerator.empty_cache"):
+        yield
+
+
+def _attention_backend(draft: Path) -> dict[str, str]:
+    """Latent attention in float32: vLLM prefers a bfloat16 kernel where AMX is."""
+    latent = "kv_lora_rank" in (draft / "config.json").read_text()
+    return {"attention_backend": "CPU_MLA"} if latent else {}
+
+
+def engine_config(
+    draft: Path,
+    target: dict[str, Any] | None = None,
+    *,
+    engine: dict[str, Any] | None = None,
+    **speculative: Any,
+) -> Any:
+    """The engine's config for `draft` before a tiny Llama target."""
+    from vllm.engine.arg_utils import EngineArgs
+
+    target_folder = write_checkpoint(
+        draft.parent / f"{draft.name}-target", target or target_config(), {}
+    )
+    arguments = {
+        "model": str(target_folder),
+        "skip_tokenizer_init": True,
+        "dtype": "float32",
+        "max_model_len": 512,
+        "enforce_eager": True,
+        "speculative_config": {
+            "method": "eagle3",
+            "model": str(draft),
+            "num_speculative_tokens": 3,
+            **_attention_backend(draft),
+            **speculative,
+        },
+    }
+    return EngineArgs(**(arguments | (engine or {}))).create_engine_config()
+
+
+def load_draft(
+    draft: Path,
+    target: dict[str, Any] | None = None,
+    *,
+    engine: dict[str, Any] | None = None,
+    **speculative: Any,
+) -> nn.Module:
+    """Load the checkpoint folder `draft` as vLLM's proposers do.
+
+    Raises:
+        ValueError: as the draft model's constructor and `load_weights` do.
+    """
+    from vllm.config import set_current_vllm_config
+    from vllm.model_executor.model_loader import get_model
+
+    config = engine_config(draft, target, engine=engine, **speculative)
+    with set_current_vllm_config(config), _cpu_worker(), torch.inference_mode():
+        _process_group()
+        config = config.speculative_config.apply_draft_overrides(config)
+        return get_model(
+            vllm_config=config,
+            model_config=config.speculative_config.draft_model_config,
+        )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""The names a draft checkpoint may use, brought to one spelling.
+
+`midlayer.*` and `layers.0.*` are one layer; a leading `model.` means nothing; `d2t`
+and `draft_id_to_target_id`, under any prefix, are one tensor. Whole names and anchored
+affixes are matched, never substrings. Messages speak in the checkpoint's own spelling.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+
+from .draft_vocabulary import CheckpointTensor
+
+_FIRST_LAYER = "layers.0."
+_FIRST_LAYER_ALIAS = "midlayer."
+_PREFIX = "model."
+
+# Tensors that are no weights of a module, by the field that holds them.
+_APART = {
+    "d2t": re.compile(r"(?:.*\.)?(?:d2t|draft_id_to_target_id)"),
+    "t2d": re.compile(r"(?:.*\.)?t2d"),
+    "mask_hidden": re.compile(r"(?:.*\.)?mask_hidden"),
+}
+
+
+def canonical_name(name: str) -> str:
+    """`model.midlayer.mlp.up_proj.weight` to `layers.0.mlp.up_proj.weight`."""
+    name = name.removeprefix(_PREFIX)
+    if name.startswith(_FIRST_LAYER_ALIAS):
+        return _FIRST_LAYER + name.removeprefix(_FIRST_LAYER_ALIAS)
+    return name
+
+
+@dataclass
+class Eagle3Checkpoint:
+    """One call's worth of checkpoint tensors, sorted by what they are for.
+
+    Attributes:
+        d2t: offsets from draft ids to target ids.
+        t2d: mask over target ids.
+        mask_hidden: P-EAGLE's stand-in for hidden states not yet known.
+        weights: everything else by canonical name.
+    """
+
+    d2t: CheckpointTensor | None = None
+    t2d: CheckpointTensor | None = None
+    mask_hidden: CheckpointTensor | None = None
+    weights: dict[str, CheckpointTensor] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, tensors: Iterable[tuple[str, torch.Tensor]]) -> "Eagle3Checkpoint":
+        """Sort `tensors` by name.
+
+        Raises:
+            ValueError: two names stand for one tensor.
+        """
+        checkpoint = cls()
+        for name, tensor in tensors:
+            checkpoint._add(CheckpointTensor(name, tensor))
+        return checkpoint
+
+    def _add(self, found: CheckpointTensor) -> None:
+        for attribute, pattern in _APART.items():
+            if pattern.fullmatch(found.name):
+                _refuse_second(getattr(self, attribute), found)
+                setattr(self, attribute, found)
+                return
+        key = canonical_name(found.name)
+        _refuse_second(self.weights.get(key), found)
+        self.weights[key] = found
+
+    def has_module(self, module: str) -> bool:
+        """Whether any tensor of `module` is here, plain or quantised."""
+        return any(name.partition(".")[0] == module for name in self.weights)
+
+    def keep_head_rows(self, rows: int, kept: int) -> None:
+        """Cut an `lm_head` of `rows` rows, `[rows, ...]`, to the first `kept`."""
+        for name, (spelled, tensor) in self.weights.items():
+            if name.startswith("lm_head.") and tensor.ndim and len(tensor) == rows:
+                self.weights[name] = CheckpointTensor(spelled, tensor[:kept])
+
+    def spell(self, canonical: str) -> str:
+        """A canonical name as this checkpoint would spell it, for messages."""
+        bare = {found.name.removeprefix(_PREFIX) for found in self.weights.values()}
+        if any(name.startswith(_FIRST_LAYER_ALIAS) for name in bare) and (
+            canonical.startswith(_FIRST_LAYER)
+        ):
+            canonical = _FIRST_LAYER_ALIAS + canonical.removeprefix(_FIRST_LAYER)
+        prefixed = any(f.name.startswith(_PREFIX) for f in self.weights.values())
+        return _PREFIX + canonical if prefixed else canonical
+
+
+def _refuse_second(first: CheckpointTensor | None, second: CheckpointTensor) -> None:
+    if first is not None:
+        raise ValueError(
+            f"The draft checkpoint holds {first.name} and {second.name}, two names of "
+            "one tensor. Keep one of them."
+        )

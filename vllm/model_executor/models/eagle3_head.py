@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""The draft model as vLLM's runners drive it: from token ids to proposed target ids.
+
+`Eagle3ForCausalLM` owns the head, the vocabulary map and loading; a family subclasses
+it with its decoder layer and the modules that vLLM stacks, see `llama_eagle3.py`.
+Replaces the three wrapper classes of vLLM's `*_eagle3.py` (PR #53458 and before).
+"""
+
+import weakref
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.logger import init_logger
+from vllm.model_executor.layers.logits_processor import LogitsProcessor
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
+from vllm.multimodal.inputs import NestedTensors
+
+from .draft_vocabulary import (
+    DraftVocabulary,
+    VocabularyCase,
+    absolute_ids,
+    check_head_rows,
+    check_mask,
+    check_sharing,
+    read_vocabulary,
+    widen_logits,
+)
+from .eagle3 import Eagle3DecoderLayer, Eagle3Model
+from .eagle3_checkpoint import Eagle3Checkpoint
+from .eagle3_config import Eagle3DraftConfig
+from .eagle3_loading import Eagle3WeightLoader
+from .eagle3_quantization import draft_quantization
+from .eagle3_slots import StackedModules
+from .interfaces import LocalArgmaxMixin, SupportsEagle, SupportsEagle3
+from .utils import maybe_prefix
+
+logger = init_logger(__name__)
+
+
+class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagle3):
+    """An EAGLE-3 draft of any family.
+
+    Attributes:
+        draft_id_to_target_id: int64 offsets `[D]` from draft ids to target ids, or
+            `None` where a draft id is the target id (vLLM PR #53458).
+        target_ids: int64 `[D]`, the target id of each draft id; derived, or `None`.
+    """
+
+    layer_class: ClassVar[type[Eagle3DecoderLayer]]
+
+    @classmethod
+    def stacked_modules(cls, hf_config: Any) -> StackedModules:
+        """Stacked module -> checkpoint module -> the shard it fills."""
+        raise NotImplementedError
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        self.draft = Eagle3DraftConfig.resolve(vllm_config)
+        self.config = self.draft.hf_config
+        stacked = self.stacked_modules(self.config)
+        self.quant_config = draft_quantization(vllm_config, self.draft, stacked)
+        self.model = Eagle3Model(
+            vllm_config=vllm_config,
+            draft=self.draft,
+            layer_class=self.layer_class,
+            quant_config=self.quant_config,
+            prefix=maybe_prefix(prefix, "model"),
+        )
+        # Padding past the target's ids is cut off at load, so never scored.
+        scored = self.draft.vocabulary.scored
+        self.lm_head = ParallelLMHead(
+            scored,
+            self.draft.hidden_size,
+            quant_config=self.quant_config,
+            prefix=maybe_prefix(prefix, "lm_head"),
+        )
+        self.logits_processor = LogitsProcessor(scored, scale=self.draft.logit_scale)
+        self._init_vocabulary()
+        if self.draft.parallel_drafting:
+            mask_hidden = torch.zeros(1, self.draft.fc_input_size)
+            self.register_buffer("mask_hidden", mask_hidden, persistent=False)
+        self._stacked = stacked
+        self._loaded = False
+        # vLLM may put the target's modules in place of these once all is loaded.
+        self._built = {
+            "embed_tokens": weakref.ref(self.model.embed_tokens),
+            "lm_head": weakref.ref(self.lm_head),
+        }
+
+    def embed_input_ids(
+        self,
+        input_ids: torch.Tensor,
+        multimodal_embeddings: NestedTensors | None = None,
+        is_multimodal: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """`[tokens]` to `[tokens, hidden]`; a draft sees text only."""
+        return self.model.embed_input_ids(input_ids)
+
+    def combine_hidden_states(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """See `Eagle3Model.combine`; also takes one token's states, `[features]`."""
+        if hidden_states.ndim == 1:
+            return self.model.combine(hidden_states[None])[0]
+        return self.model.combine(hidden_states)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        positions: torch.Tensor,
+        hidden_states: torch.Tensor,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Eagle3Model.forward`."""
+        return self.model(input_ids, positions, hidden_states, inputs_embeds)
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
+        """Logits over the target's ids.
+
+        Args:
+            hidden_states: `[tokens, hidden]`.
+
+        Returns:
+            `[tokens, T]`, `-inf` where no draft id maps; `None` on ranks that gather no
+            logits. The head's own tensor where the vocabularies are equal.
+        """
+        logits = self.logits_processor(self.lm_head, hidden_states)
+        if logits is None:
+            return None
+        return widen_logits(logits, self.target_ids, self.draft.vocabulary.target)
+
+    # `get_top_tokens`, `[tokens, hidden]` to `[tokens]` int64 target ids, comes from
+    # `LocalArgmaxMixin`: argmax over draft ids, then one gather of offsets.
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Load a checkpoint, or later a part of one (a weight update at run time).
+
+        The first call must deliver every parameter, except those of modules that vLLM
+        shares with the target. A later call may deliver any subset; without `d2t` the
+        vocabulary map stays.
+
+        Returns:
+            Names of the parameters that were loaded.
+
+        Raises:
+            ValueError: something is missing, unknown, of a wrong shape, or contradicts
+                the vocabulary sizes. No parameter has changed then.
+        """
+        checkpoint = Eagle3Checkpoint.read(weights)
+        shared = self._check_shared(checkpoint)
+        vocabulary = self._read_vocabulary(checkpoint)
+        self._check_mask_hidden(checkpoint)
+        loader = Eagle3WeightLoader(self, self.draft, self._stacked)
+        loaded = loader.load(checkpoint, complete=not self._loaded, shared=shared)
+        if self.draft.parallel_drafting and checkpoint.mask_hidden is not None:
+            self.mask_hidden.copy_(checkpoint.mask_hidden.tensor.reshape(1, -1))
+        if vocabulary is not None:
+            self._install(vocabulary)
+            if vocabulary.offsets is not None:
+                loaded.add("draft_id_to_target_id")
+        self._loaded = True
+        return loaded
+
+    def process_weights_after_loading(self) -> None:
+        """vLLM's hook after every kind of load, also those that set parameters only."""
+        if self.draft_id_to_target_id is not None:
+            self._set_offsets(self.draft_id_to_target_id.data)
+
+    def _check_shared(self, checkpoint: Eagle3Checkpoint) -> frozenset[str]:
+        """Names of the modules that the draft takes from the target.
+
+        On the first load: those that the checkpoint lacks. Later: those that vLLM has
+        replaced. Sets the flags by which vLLM's runners decide.
+        """
+        if self._loaded:
+            in_use = {"embed_tokens": self.model.embed_tokens, "lm_head": self.lm_head}
+            built = {name: reference() for name, reference in self._built.items()}
+            return frozenset(name for name in in_use if in_use[name] is not built[name])
+        own = {name for name in self._built if checkpoint.has_module(name)}
+        check_sharing(
+            self.draft.vocabulary,
+            own,
+            hidden_size=self.draft.hidden_size,
+            target_hidden_size=self.draft.target_hidden_size,
+        )
+        self.has_own_embed_tokens = "embed_tokens" in own
+        self.has_own_lm_head = "lm_head" in own
+        return frozenset(self._built) - own
+
+    def _read_vocabulary(self, checkpoint: Eagle3Checkpoint) -> DraftVocabulary | None:
+        """The map that this call brings, or `None` where the present one stays."""
+        sizes = self.draft.vocabulary
+        head = checkpoint.weights.get("lm_head.weight")
+        if head is not None:
+            check_head_rows(sizes, head)
+        checkpoint.keep_head_rows(sizes.draft, sizes.scored)
+        if checkpoint.d2t is None and self._loaded:
+            if checkpoint.t2d is not None and self.target_ids is not None:
+                check_mask(checkpoint.t2d, "the map in use", self.target_ids)
+            return None
+        return read_vocabulary(sizes, checkpoint.d2t, checkpoint.t2d)
+
+    def _check_mask_hidden(self, checkpoint: Eagle3Checkpoint) -> None:
+        if not self.draft.parallel_drafting:
+            return
+        found, width = checkpoint.mask_hidden, self.draft.fc_input_size
+        if found is None:
+            if not self._loaded:
+                raise ValueError(
+                    "mask_hidden is missing although parallel_drafting is on. "
+                    "Re-export the draft with mask_hidden, or turn parallel_drafting "
+                    "off."
+                )
+        elif found.tensor.numel() != width:
+            raise ValueError(
+                f"{found.name} has {found.tensor.numel()} elements, but the draft's "
+                f"config asks for {width}, the width of the auxiliary hidden states of "
+                "one token. Correct the config, or re-export the draft."
+            )
+
+    def _init_vocabulary(self) -> None:
+        """From sizes alone (vLLM PR #53458); loading may correct it."""
+        self.register_parameter("draft_id_to_target_id", None)
+        self.register_buffer("target_ids", None, persistent=False)
+        sizes = self.draft.vocabulary
+        if sizes.is_reduced:
+            self._set_offsets(torch.zeros(sizes.draft, dtype=torch.int64))
+
+    def _install(self, vocabulary: DraftVocabulary) -> None:
+        self._set_offsets(vocabulary.offsets)
+        name = type(self).__name__
+        logger.info("EAGLE-3 draft %s: %s", name, vocabulary)
+        if vocabulary.case is VocabularyCase.UNPADDED:
+            sizes = vocabulary.sizes
+            logger.warning(
+                "The draft scores %d ids and the target has %d, and the checkpoint "
+                "carries no d2t: draft ids are taken as the first %d target ids.",
+                sizes.draft,
+                sizes.target,
+                sizes.draft,
+            )
+
+    def _set_offsets(self, offsets: torch.Tensor | None) -> None:
+        if offsets is None:
+            self.draft_id_to_target_id = None
+            self.target_ids = None
+            return
+        device = self.model.norm.weight.device
+        target_ids = absolute_ids(offsets)
+        if self.draft_id_to_target_id is None or self.target_ids is None:
+            parameter = nn.Parameter(offsets.to(device), requires_grad=False)
+            self.draft_id_to_target_id = parameter
+            self.target_ids = target_ids.to(device)
+        else:
+            # In place: captured graphs go on reading these very tensors.
+            self.draft_id_to_target_id.data.copy_(offsets)
+            self.target_ids.copy_(target_ids)
