@@ -3,8 +3,8 @@
 """Tiny targets and drafts on disk, in the layouts that exporters write.
 
 Shapes come from the EAGLE-3 paper and from published checkpoints, not from the models
-under test: `T = 1024` target ids, hidden size 128, 8 target layers; a draft of one layer
-with 4 heads (2 for keys and values) of 32, and `fc` over three auxiliary states.
+under test: `T = 1024` target ids, hidden size 128, 8 target layers; a draft of one
+layer with 4 heads (2 for keys and values) of 32, and `fc` over three auxiliary states.
 """
 
 import json

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import torch
 from torch import nn
 
 from .checkpoints import target_config, write_checkpoint
@@ -40,9 +39,18 @@ def _process_group() -> None:
 
 
 @contextlib.contextmanager
-def _cpu_worker() -> Iterator[None]:
-    """What vLLM's CPU worker does before it loads: there is no accelerator's cache."""
-    with mock.patch("torch.accelerator.empty_cache"):
+def draft_environment(config: Any) -> Iterator[None]:
+    """What a worker has around it when it loads a model.
+
+    Like vLLM's CPU worker, without an accelerator's cache to empty.
+    """
+    from vllm.config import set_current_vllm_config
+
+    with (
+        set_current_vllm_config(config),
+        mock.patch("torch.accelerator.empty_cache"),
+    ):
+        _process_group()
         yield
 
 
@@ -59,7 +67,7 @@ def engine_config(
     engine: dict[str, Any] | None = None,
     **speculative: Any,
 ) -> Any:
-    """The engine's config for `draft` before a tiny Llama target."""
+    """The engine's config for `draft` before a tiny Llama target, as drafts see it."""
     from vllm.engine.arg_utils import EngineArgs
 
     target_folder = write_checkpoint(
@@ -79,7 +87,8 @@ def engine_config(
             **speculative,
         },
     }
-    return EngineArgs(**(arguments | (engine or {}))).create_engine_config()
+    config = EngineArgs(**(arguments | (engine or {}))).create_engine_config()
+    return config.speculative_config.apply_draft_overrides(config)
 
 
 def load_draft(
@@ -94,13 +103,10 @@ def load_draft(
     Raises:
         ValueError: as the draft model's constructor and `load_weights` do.
     """
-    from vllm.config import set_current_vllm_config
     from vllm.model_executor.model_loader import get_model
 
     config = engine_config(draft, target, engine=engine, **speculative)
-    with set_current_vllm_config(config), _cpu_worker(), torch.inference_mode():
-        _process_group()
-        config = config.speculative_config.apply_draft_overrides(config)
+    with draft_environment(config):
         return get_model(
             vllm_config=config,
             model_config=config.speculative_config.draft_model_config,

@@ -6,85 +6,21 @@
                                                    ├─ cat ─ attention ─ mlp ─ norm
     auxiliary states ── fc ── hidden_norm ─────────┘         (first layer)
 
-The first layer attends over `[tokens, 2 * hidden]`, every later one over
-`[tokens, hidden]` like a layer of the target (EAGLE-3, arXiv 2503.01840). A family
-brings the attention and the MLP; `eagle3_head.py` turns hidden states into ids.
+A family brings the attention and the MLP (`eagle3_layer.py`); `eagle3_head.py` turns
+hidden states into ids.
 """
 
 import torch
 from torch import nn
 from vllm.compilation.decorators import support_torch_compile
 from vllm.config import VllmConfig
-from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.layers.linear import ReplicatedLinear
 from vllm.model_executor.layers.quantization import QuantizationConfig
 from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 
 from .eagle3_config import Eagle3DraftConfig
+from .eagle3_layer import Eagle3DecoderLayer, LayerSite, rms_norm
 from .utils import maybe_prefix
-
-
-class Eagle3DecoderLayer(nn.Module):
-    """One decoder layer around a family's attention and MLP.
-
-    Args:
-        index: of the layer within the draft; only layer 0 sees embeddings.
-        self_attn: attention over `attention_input_size(draft, index)` features.
-        mlp: `[tokens, hidden]` to `[tokens, hidden]`.
-    """
-
-    def __init__(
-        self,
-        draft: Eagle3DraftConfig,
-        index: int,
-        *,
-        self_attn: nn.Module,
-        mlp: nn.Module,
-    ) -> None:
-        super().__init__()
-        self.is_first = index == 0
-        self.norm_before_residual = draft.norm_before_residual
-        self.self_attn = self_attn
-        self.mlp = mlp
-        self.input_layernorm = _norm(draft)
-        self.post_attention_layernorm = _norm(draft)
-        if self.is_first:
-            self.hidden_norm = _norm(draft)
-
-    def forward(
-        self,
-        positions: torch.Tensor,
-        embeds: torch.Tensor,
-        hidden_states: torch.Tensor,
-        residual: torch.Tensor | None,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """`[tokens, hidden]` each way; returns the MLP's output and the residual."""
-        if self.is_first:
-            attention_input, residual = self._join(embeds, hidden_states)
-        else:
-            attention_input, residual = self.input_layernorm(hidden_states, residual)
-        attended = self.attend(positions, attention_input)
-        mlp_input, residual = self.post_attention_layernorm(attended, residual)
-        return self.mlp(mlp_input), residual
-
-    def attend(
-        self, positions: torch.Tensor, attention_input: torch.Tensor
-    ) -> torch.Tensor:
-        """To `[tokens, hidden]`; overridden where attention takes other arguments."""
-        return self.self_attn(positions=positions, hidden_states=attention_input)
-
-    def _join(
-        self, embeds: torch.Tensor, hidden_states: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        normed = self.hidden_norm(hidden_states)
-        residual = normed if self.norm_before_residual else hidden_states
-        # [tokens, 2 * hidden]
-        return torch.cat((self.input_layernorm(embeds), normed), dim=-1), residual
-
-
-def attention_input_size(draft: Eagle3DraftConfig, index: int) -> int:
-    """Features that the attention of layer `index` reads for one token."""
-    return 2 * draft.hidden_size if index == 0 else draft.hidden_size
 
 
 @support_torch_compile(
@@ -124,27 +60,29 @@ class Eagle3Model(nn.Module):
         # layers are counted after the target's.
         self.layers = nn.ModuleList(
             layer_class(
-                vllm_config=vllm_config,
-                draft=draft,
-                index=index,
-                quant_config=quant_config,
-                prefix=maybe_prefix(prefix, f"layers.{draft.first_layer_id + index}"),
+                LayerSite(
+                    vllm_config=vllm_config,
+                    draft=draft,
+                    index=index,
+                    quant_config=quant_config,
+                    prefix=maybe_prefix(
+                        prefix, f"layers.{draft.first_layer_id + index}"
+                    ),
+                )
             )
             for index in range(draft.num_layers)
         )
         if draft.use_aux_hidden_state:
-            self._build_combiner(quant_config, prefix)
-        self.norm = _norm(draft)
+            self._build_combiner(quant_config)
+        self.norm = rms_norm(draft)
 
-    def _build_combiner(
-        self, quant_config: QuantizationConfig | None, prefix: str
-    ) -> None:
+    def _build_combiner(self, quant_config: QuantizationConfig | None) -> None:
         draft = self.draft
         if draft.norm_before_fc:
-            self.input_norm = _norm(draft, draft.fc_input_size)
+            self.input_norm = rms_norm(draft, draft.fc_input_size)
         if draft.fc_norm:
             self.fc_norm = nn.ModuleList(
-                _norm(draft, draft.target_hidden_size)
+                rms_norm(draft, draft.target_hidden_size)
                 for _ in range(draft.num_aux_hidden_states)
             )
         self.fc = ReplicatedLinear(
@@ -153,7 +91,8 @@ class Eagle3Model(nn.Module):
             bias=False,
             params_dtype=draft.dtype,
             quant_config=quant_config,
-            prefix=maybe_prefix(prefix, "fc"),
+            # Quantisation configs say `fc`; formats leave names without a dot as is.
+            prefix="fc",
             return_bias=False,
         )
 
@@ -185,9 +124,9 @@ class Eagle3Model(nn.Module):
     def forward(
         self,
         input_ids: torch.Tensor,
+        input_embeds: torch.Tensor | None,
         positions: torch.Tensor,
         hidden_states: torch.Tensor,
-        input_embeds: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """One draft step.
 
@@ -203,7 +142,3 @@ class Eagle3Model(nn.Module):
             hidden_states, residual = layer(positions, embeds, hidden_states, residual)
         normed, unnormed = self.norm(hidden_states, residual)
         return normed, normed if self.draft.norm_output else unnormed
-
-
-def _norm(draft: Eagle3DraftConfig, size: int | None = None) -> RMSNorm:
-    return RMSNorm(size or draft.hidden_size, eps=draft.rms_norm_eps)

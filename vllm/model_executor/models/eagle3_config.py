@@ -9,7 +9,7 @@ MLA's ranks stay in `hf_config`, which the families hand to vLLM's own attention
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from vllm.config import VllmConfig
@@ -45,10 +45,12 @@ class DecoderLayerConfig:
     mlp_bias: bool
 
     @classmethod
-    def resolve(cls, keys: "_ConfigKeys") -> "DecoderLayerConfig":
+    def resolve(cls, keys: "_ConfigKeys", served_length: int) -> "DecoderLayerConfig":
         """Absent keys mean what transformers' Llama and Qwen3 configs default to.
 
         `qkv_bias` decides over `attention_bias`, which older configs call `bias`.
+        `max_position_embeddings` defaults to what the target serves: vLLM raises a
+        smaller value to it, but not an absent one.
         """
         attention_bias = bool(keys.top("attention_bias") or keys.top("bias"))
         num_heads = keys.required("num_attention_heads")
@@ -58,7 +60,7 @@ class DecoderLayerConfig:
             head_dim=keys.top("head_dim"),
             intermediate_size=keys.required("intermediate_size"),
             hidden_act=keys.top("hidden_act", "silu"),
-            max_position_embeddings=keys.top("max_position_embeddings", 8192),
+            max_position_embeddings=keys.top("max_position_embeddings", served_length),
             layer_types=tuple(keys.top("layer_types", ())),
             sliding_window=keys.top("sliding_window"),
             qkv_bias=bool(keys.top("qkv_bias", attention_bias)),
@@ -150,7 +152,7 @@ class Eagle3DraftConfig:
         keys = _ConfigKeys(hf_config)
         return cls(
             hf_config=hf_config,
-            layer=DecoderLayerConfig.resolve(keys),
+            layer=DecoderLayerConfig.resolve(keys, target.max_model_len),
             vocabulary=VocabularySizes.resolve(
                 target=target.get_vocab_size(),
                 embedded=keys.required("vocab_size"),
@@ -161,7 +163,8 @@ class Eagle3DraftConfig:
             num_layers=keys.required("num_hidden_layers"),
             first_layer_id=target.get_total_num_hidden_layers(),
             rms_norm_eps=keys.top("rms_norm_eps", 1e-6),
-            dtype=target.dtype,
+            # vLLM has settled it by now; its annotation still allows "auto".
+            dtype=cast(torch.dtype, target.dtype),
             use_aux_hidden_state=bool(keys.eagle.get("use_aux_hidden_state", True)),
             num_aux_hidden_states=_num_aux_hidden_states(keys),
             norm_before_fc=bool(keys.nested_or_top("norm_before_fc", False)),

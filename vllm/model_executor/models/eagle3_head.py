@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """The draft model as vLLM's runners drive it: from token ids to proposed target ids.
 
-`Eagle3ForCausalLM` owns the head, the vocabulary map and loading; a family subclasses
+`Eagle3ForCausalLM` owns the head and the course of a load; a family subclasses
 it with its decoder layer and the modules that vLLM stacks, see `llama_eagle3.py`.
 Replaces the three wrapper classes of vLLM's `*_eagle3.py` (PR #53458 and before).
 """
@@ -14,52 +14,43 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 from vllm.config import VllmConfig
-from vllm.logger import init_logger
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.multimodal.inputs import NestedTensors
 
-from .draft_vocabulary import (
-    DraftVocabulary,
-    VocabularyCase,
-    absolute_ids,
-    check_head_rows,
-    check_mask,
-    check_sharing,
-    read_vocabulary,
-    widen_logits,
-)
-from .eagle3 import Eagle3DecoderLayer, Eagle3Model
+from .draft_vocabulary import check_head_rows, check_sharing
+from .eagle3 import Eagle3Model
 from .eagle3_checkpoint import Eagle3Checkpoint
 from .eagle3_config import Eagle3DraftConfig
+from .eagle3_layer import Eagle3DecoderLayer
 from .eagle3_loading import Eagle3WeightLoader
 from .eagle3_quantization import draft_quantization
 from .eagle3_slots import StackedModules
+from .eagle3_vocabulary import DraftVocabularyMap
 from .interfaces import LocalArgmaxMixin, SupportsEagle, SupportsEagle3
 from .utils import maybe_prefix
 
-logger = init_logger(__name__)
 
-
-class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagle3):
-    """An EAGLE-3 draft of any family.
-
-    Attributes:
-        draft_id_to_target_id: int64 offsets `[D]` from draft ids to target ids, or
-            `None` where a draft id is the target id (vLLM PR #53458).
-        target_ids: int64 `[D]`, the target id of each draft id; derived, or `None`.
-    """
+class Eagle3ForCausalLM(
+    LocalArgmaxMixin, DraftVocabularyMap, SupportsEagle, SupportsEagle3
+):
+    """An EAGLE-3 draft of any family; see `DraftVocabularyMap` for its ids."""
 
     layer_class: ClassVar[type[Eagle3DecoderLayer]]
+    mask_hidden: torch.Tensor
 
     @classmethod
     def stacked_modules(cls, hf_config: Any) -> StackedModules:
         """Stacked module -> checkpoint module -> the shard it fills."""
-        raise NotImplementedError
+        return {
+            "qkv_proj": {"q_proj": "q", "k_proj": "k", "v_proj": "v"},
+            "gate_up_proj": {"gate_proj": 0, "up_proj": 1},
+        }
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
-        super().__init__()
-        self.draft = Eagle3DraftConfig.resolve(vllm_config)
+        draft = Eagle3DraftConfig.resolve(vllm_config)
+        super().__init__(draft.vocabulary)
+        self.draft = draft
         self.config = self.draft.hf_config
         stacked = self.stacked_modules(self.config)
         self.quant_config = draft_quantization(vllm_config, self.draft, stacked)
@@ -79,14 +70,13 @@ class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagl
             prefix=maybe_prefix(prefix, "lm_head"),
         )
         self.logits_processor = LogitsProcessor(scored, scale=self.draft.logit_scale)
-        self._init_vocabulary()
         if self.draft.parallel_drafting:
             mask_hidden = torch.zeros(1, self.draft.fc_input_size)
             self.register_buffer("mask_hidden", mask_hidden, persistent=False)
         self._stacked = stacked
         self._loaded = False
         # vLLM may put the target's modules in place of these once all is loaded.
-        self._built = {
+        self._built: dict[str, weakref.ref[nn.Module]] = {
             "embed_tokens": weakref.ref(self.model.embed_tokens),
             "lm_head": weakref.ref(self.lm_head),
         }
@@ -114,7 +104,7 @@ class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagl
         inputs_embeds: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """See `Eagle3Model.forward`."""
-        return self.model(input_ids, positions, hidden_states, inputs_embeds)
+        return self.model(input_ids, inputs_embeds, positions, hidden_states)
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
         """Logits over the target's ids.
@@ -129,7 +119,7 @@ class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagl
         logits = self.logits_processor(self.lm_head, hidden_states)
         if logits is None:
             return None
-        return widen_logits(logits, self.target_ids, self.draft.vocabulary.target)
+        return self.widen(logits)
 
     # `get_top_tokens`, `[tokens, hidden]` to `[tokens]` int64 target ids, comes from
     # `LocalArgmaxMixin`: argmax over draft ids, then one gather of offsets.
@@ -150,23 +140,19 @@ class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagl
         """
         checkpoint = Eagle3Checkpoint.read(weights)
         shared = self._check_shared(checkpoint)
-        vocabulary = self._read_vocabulary(checkpoint)
+        self._fit_head(checkpoint)
+        vocabulary = self.read_map(checkpoint.d2t, checkpoint.t2d, keep=self._loaded)
         self._check_mask_hidden(checkpoint)
-        loader = Eagle3WeightLoader(self, self.draft, self._stacked)
+        loader = Eagle3WeightLoader(self, self.draft, self._stacked, self.quant_config)
         loaded = loader.load(checkpoint, complete=not self._loaded, shared=shared)
         if self.draft.parallel_drafting and checkpoint.mask_hidden is not None:
             self.mask_hidden.copy_(checkpoint.mask_hidden.tensor.reshape(1, -1))
         if vocabulary is not None:
-            self._install(vocabulary)
+            self.install_map(vocabulary)
             if vocabulary.offsets is not None:
                 loaded.add("draft_id_to_target_id")
         self._loaded = True
         return loaded
-
-    def process_weights_after_loading(self) -> None:
-        """vLLM's hook after every kind of load, also those that set parameters only."""
-        if self.draft_id_to_target_id is not None:
-            self._set_offsets(self.draft_id_to_target_id.data)
 
     def _check_shared(self, checkpoint: Eagle3Checkpoint) -> frozenset[str]:
         """Names of the modules that the draft takes from the target.
@@ -189,18 +175,13 @@ class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagl
         self.has_own_lm_head = "lm_head" in own
         return frozenset(self._built) - own
 
-    def _read_vocabulary(self, checkpoint: Eagle3Checkpoint) -> DraftVocabulary | None:
-        """The map that this call brings, or `None` where the present one stays."""
+    def _fit_head(self, checkpoint: Eagle3Checkpoint) -> None:
+        """Check the rows of a head, and cut off padding past the target's ids."""
         sizes = self.draft.vocabulary
         head = checkpoint.weights.get("lm_head.weight")
         if head is not None:
             check_head_rows(sizes, head)
         checkpoint.keep_head_rows(sizes.draft, sizes.scored)
-        if checkpoint.d2t is None and self._loaded:
-            if checkpoint.t2d is not None and self.target_ids is not None:
-                check_mask(checkpoint.t2d, "the map in use", self.target_ids)
-            return None
-        return read_vocabulary(sizes, checkpoint.d2t, checkpoint.t2d)
 
     def _check_mask_hidden(self, checkpoint: Eagle3Checkpoint) -> None:
         if not self.draft.parallel_drafting:
@@ -219,41 +200,3 @@ class Eagle3ForCausalLM(LocalArgmaxMixin, nn.Module, SupportsEagle, SupportsEagl
                 f"config asks for {width}, the width of the auxiliary hidden states of "
                 "one token. Correct the config, or re-export the draft."
             )
-
-    def _init_vocabulary(self) -> None:
-        """From sizes alone (vLLM PR #53458); loading may correct it."""
-        self.register_parameter("draft_id_to_target_id", None)
-        self.register_buffer("target_ids", None, persistent=False)
-        sizes = self.draft.vocabulary
-        if sizes.is_reduced:
-            self._set_offsets(torch.zeros(sizes.draft, dtype=torch.int64))
-
-    def _install(self, vocabulary: DraftVocabulary) -> None:
-        self._set_offsets(vocabulary.offsets)
-        name = type(self).__name__
-        logger.info("EAGLE-3 draft %s: %s", name, vocabulary)
-        if vocabulary.case is VocabularyCase.UNPADDED:
-            sizes = vocabulary.sizes
-            logger.warning(
-                "The draft scores %d ids and the target has %d, and the checkpoint "
-                "carries no d2t: draft ids are taken as the first %d target ids.",
-                sizes.draft,
-                sizes.target,
-                sizes.draft,
-            )
-
-    def _set_offsets(self, offsets: torch.Tensor | None) -> None:
-        if offsets is None:
-            self.draft_id_to_target_id = None
-            self.target_ids = None
-            return
-        device = self.model.norm.weight.device
-        target_ids = absolute_ids(offsets)
-        if self.draft_id_to_target_id is None or self.target_ids is None:
-            parameter = nn.Parameter(offsets.to(device), requires_grad=False)
-            self.draft_id_to_target_id = parameter
-            self.target_ids = target_ids.to(device)
-        else:
-            # In place: captured graphs go on reading these very tensors.
-            self.draft_id_to_target_id.data.copy_(offsets)
-            self.target_ids.copy_(target_ids)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from torch import nn
 from vllm.logger import init_logger
+from vllm.model_executor.layers.quantization import QuantizationConfig
 
 from .draft_vocabulary import CheckpointTensor
 from .eagle3_checkpoint import Eagle3Checkpoint
@@ -46,17 +47,23 @@ class Eagle3WeightLoader:
     """Loads `Eagle3Checkpoint`s into one draft model.
 
     Args:
-        model: the draft with `model` (trunk), `lm_head` and `quant_config`.
+        model: the draft with `model` (trunk) and `lm_head`.
         stacked: which checkpoint modules vLLM stacks in this family.
+        quant_config: of the draft.
     """
 
     def __init__(
-        self, model: nn.Module, draft: Eagle3DraftConfig, stacked: StackedModules
+        self,
+        model: nn.Module,
+        draft: Eagle3DraftConfig,
+        stacked: StackedModules,
+        quant_config: QuantizationConfig | None,
     ) -> None:
         self._model = model
         self._draft = draft
         self._stacked = stacked
-        self._quantisation_names = _quantisation_names(model)
+        self._quant_config = quant_config
+        self._quantisation_names = _quantisation_names(quant_config)
 
     def load(
         self, checkpoint: Eagle3Checkpoint, *, complete: bool, shared: frozenset[str]
@@ -115,7 +122,7 @@ class Eagle3WeightLoader:
             return True
         if renamed in {slot.parameter for slot in slots.values()}:
             return True  # stacked by the exporter already
-        config = self._model.quant_config
+        config = self._quant_config
         return config is not None and renamed.endswith(
             config._ignore_unexpected_suffixes
         )
@@ -173,9 +180,8 @@ def _stacking(stacked: StackedModules) -> WeightsMapper:
     )
 
 
-def _quantisation_names(model: nn.Module) -> WeightsMapper:
+def _quantisation_names(config: QuantizationConfig | None) -> WeightsMapper:
     """How the draft's quantisation format renames checkpoint tensors, if at all."""
-    config = model.quant_config
     if config is None:
         return WeightsMapper()
     return config.get_cache_scale_mapper() | config.get_checkpoint_weight_mapper()

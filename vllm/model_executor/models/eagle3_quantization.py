@@ -36,7 +36,7 @@ def _module_names(draft: Eagle3DraftConfig) -> WeightsMapper:
     for index in reversed(range(draft.num_layers)):
         shifted = draft.first_layer_id + index
         renames[rf"layers\.{index}\."] = f"model.layers.{shifted}."
-    renames[r"fc$"] = "model.fc"
+    renames[r"fc$"] = "fc"
     return WeightsMapper(
         orig_to_new_regex={
             re.compile(rf"^(?:model\.)?{old}"): new for old, new in renames.items()

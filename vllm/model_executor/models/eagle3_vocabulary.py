@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""The vocabulary map as state of a draft model: a parameter, and what derives from it.
+
+`draft_vocabulary.py` decides what a map is; this keeps one, applies it, and lets later
+loads replace it.
+"""
+
+import torch
+from torch import nn
+from vllm.logger import init_logger
+
+from .draft_vocabulary import (
+    CheckpointTensor,
+    DraftVocabulary,
+    VocabularyCase,
+    VocabularySizes,
+    absolute_ids,
+    check_mask,
+    read_vocabulary,
+    widen_logits,
+)
+
+logger = init_logger(__name__)
+
+
+class DraftVocabularyMap(nn.Module):
+    """Base of a draft model that proposes ids of its own vocabulary.
+
+    Sizes alone decide at first (vLLM PR #53458): equal or padded vocabularies have no
+    map, a reduced one has zero offsets. Loading corrects that by what the checkpoint
+    holds.
+
+    Attributes:
+        draft_id_to_target_id: int64 offsets `[D]` from draft ids to target ids, or
+            `None` where a draft id is the target id.
+        target_ids: int64 `[D]`, the target id of each draft id, or `None`. Derived, so
+            not part of the model's state.
+    """
+
+    target_ids: torch.Tensor | None
+
+    def __init__(self, sizes: VocabularySizes) -> None:
+        super().__init__()
+        self._sizes = sizes
+        self.register_parameter("draft_id_to_target_id", None)
+        self.register_buffer("target_ids", None, persistent=False)
+        if sizes.is_reduced:
+            self._set_offsets(torch.zeros(sizes.draft, dtype=torch.int64))
+
+    def widen(self, logits: torch.Tensor) -> torch.Tensor:
+        """`[tokens, D]` to `[tokens, T]`, see `widen_logits`."""
+        return widen_logits(logits, self.target_ids, self._sizes.target)
+
+    def read_map(
+        self,
+        d2t: CheckpointTensor | None,
+        t2d: CheckpointTensor | None,
+        *,
+        keep: bool,
+    ) -> DraftVocabulary | None:
+        """The map that a load brings, or `None` where the present one stays.
+
+        Args:
+            keep: whether a load without `d2t` leaves the map as it is.
+
+        Raises:
+            ValueError: see `read_vocabulary`; also a mask against the map that stays.
+        """
+        if d2t is not None or not keep:
+            return read_vocabulary(self._sizes, d2t, t2d)
+        if t2d is not None and self.target_ids is not None:
+            check_mask(t2d, "the map in use", self.target_ids)
+        return None
+
+    def install_map(self, vocabulary: DraftVocabulary) -> None:
+        """Use `vocabulary` from now on, and say so in one line."""
+        self._set_offsets(vocabulary.offsets)
+        logger.info("EAGLE-3 draft %s: %s", type(self).__name__, vocabulary)
+        if vocabulary.case is VocabularyCase.UNPADDED:
+            sizes = vocabulary.sizes
+            logger.warning(
+                "The draft scores %d ids and the target has %d, and the checkpoint "
+                "carries no d2t: draft ids are taken as the first %d target ids.",
+                sizes.draft,
+                sizes.target,
+                sizes.draft,
+            )
+
+    def process_weights_after_loading(self) -> None:
+        """vLLM's hook after every kind of load, also those that set parameters only."""
+        if self.draft_id_to_target_id is not None:
+            self._set_offsets(self.draft_id_to_target_id.data)
+
+    def _set_offsets(self, offsets: torch.Tensor | None) -> None:
+        if offsets is None:
+            self.draft_id_to_target_id = None
+            self.target_ids = None
+            return
+        target_ids = absolute_ids(offsets)
+        if self.draft_id_to_target_id is None or self.target_ids is None:
+            device = self._device(default=offsets.device)
+            parameter = nn.Parameter(offsets.to(device), requires_grad=False)
+            self.draft_id_to_target_id = parameter
+            self.target_ids = target_ids.to(device)
+        else:
+            # In place: captured graphs go on reading these very tensors.
+            self.draft_id_to_target_id.data.copy_(offsets)
+            self.target_ids.copy_(target_ids)
+
+    def _device(self, default: torch.device) -> torch.device:
+        """Of the model's weights; `default` while there are none."""
+        return next((weight.device for weight in self.parameters()), default)
