@@ -292,7 +292,8 @@ def test_head_rows_must_be_the_draft_vocabulary():
         check_head_rows(sizes(), head)
     assert str(refusal.value) == (
         "lm_head.weight has 250 rows, but draft_vocab_size is 256. Set "
-        "draft_vocab_size in the draft's config to 250, or re-export the draft's lm_head."
+        "draft_vocab_size in the draft's config to 250, or re-export the draft's "
+        "lm_head."
     )
 
 

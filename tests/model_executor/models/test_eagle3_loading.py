@@ -244,6 +244,16 @@ def test_a_tensor_without_a_place_names_the_key(make_draft, family, name, size, 
     assert key in sentence
 
 
+@every_family
+def test_a_layer_count_that_the_file_does_not_hold_is_one_sentence(make_draft, family):
+    """Published drafts of one layer say 28, 36 or 40: their target's number."""
+    draft = make_draft(family, num_hidden_layers=4)
+    assert draft.refusal() == (
+        "num_hidden_layers is 4 in the draft's config, but the checkpoint holds 1. Set "
+        "num_hidden_layers to 1."
+    )
+
+
 def test_query_norms_in_a_llama_draft_name_the_right_class(make_draft):
     draft = make_draft("qwen3", architectures=["LlamaForCausalLMEagle3"])
     assert "architectures: [Eagle3Qwen3ForCausalLM]" in draft.refusal()

@@ -2,11 +2,10 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """EAGLE-3 drafts of the DeepSeek family: multi-head latent attention, a dense MLP."""
 
-from typing import Any
-
 import torch
 
 from .deepseek_v2 import DeepseekV2MLAAttention, DeepseekV2MLP
+from .eagle3_config import Eagle3DraftConfig
 from .eagle3_head import Eagle3ForCausalLM
 from .eagle3_layer import Eagle3DecoderLayer, LayerSite
 from .eagle3_slots import StackedModules
@@ -24,7 +23,7 @@ class DeepseekEagle3DecoderLayer(Eagle3DecoderLayer):
             qk_nope_head_dim=config.qk_nope_head_dim,
             qk_rope_head_dim=config.qk_rope_head_dim,
             v_head_dim=config.v_head_dim,
-            q_lora_rank=config.q_lora_rank,
+            q_lora_rank=site.draft.layer.q_lora_rank,
             kv_lora_rank=config.kv_lora_rank,
             max_position_embeddings=site.draft.layer.max_position_embeddings,
             input_size=site.attention_input_size,
@@ -45,9 +44,9 @@ class Eagle3DeepseekV2ForCausalLM(Eagle3ForCausalLM):
     layer_class = DeepseekEagle3DecoderLayer
 
     @classmethod
-    def stacked_modules(cls, hf_config: Any) -> StackedModules:
+    def stacked_modules(cls, draft: Eagle3DraftConfig) -> StackedModules:
         stacked = {"gate_up_proj": {"gate_proj": 0, "up_proj": 1}}
-        if hf_config.q_lora_rank is not None:
+        if draft.layer.q_lora_rank is not None:
             stacked["fused_qkv_a_proj"] = {"q_a_proj": 0, "kv_a_proj_with_mqa": 1}
         return stacked
 

@@ -18,6 +18,7 @@ from .draft_vocabulary import CheckpointTensor
 _FIRST_LAYER = "layers.0."
 _FIRST_LAYER_ALIAS = "midlayer."
 _PREFIX = "model."
+_LAYER = re.compile(r"layers\.(\d+)\.")
 
 # Tensors that are no weights of a module, by the field that holds them.
 _APART = {
@@ -76,6 +77,12 @@ class Eagle3Checkpoint:
     def has_module(self, module: str) -> bool:
         """Whether any tensor of `module` is here, plain or quantised."""
         return any(name.partition(".")[0] == module for name in self.weights)
+
+    @property
+    def num_layers(self) -> int:
+        """Decoder layers up to the last that is here."""
+        numbers = map(_LAYER.match, self.weights)
+        return max((int(number[1]) + 1 for number in numbers if number), default=0)
 
     def keep_head_rows(self, rows: int, kept: int) -> None:
         """Cut an `lm_head` of `rows` rows, `[rows, ...]`, to the first `kept`."""

@@ -27,6 +27,7 @@ class DecoderLayerConfig:
 
     Attributes:
         head_dim: of queries, keys and values; `None` means hidden size over heads.
+        q_lora_rank: of latent attention; `None` where queries are not compressed.
         layer_types: attention type of each layer, empty where all attend fully.
         sliding_window: tokens that a `sliding_attention` layer sees.
         qkv_bias, o_bias, mlp_bias: whether these projections have biases.
@@ -35,6 +36,7 @@ class DecoderLayerConfig:
     num_heads: int
     num_kv_heads: int
     head_dim: int | None
+    q_lora_rank: int | None
     intermediate_size: int
     hidden_act: str
     max_position_embeddings: int
@@ -58,6 +60,7 @@ class DecoderLayerConfig:
             num_heads=num_heads,
             num_kv_heads=keys.top("num_key_value_heads", num_heads),
             head_dim=keys.top("head_dim"),
+            q_lora_rank=keys.top("q_lora_rank"),
             intermediate_size=keys.required("intermediate_size"),
             hidden_act=keys.top("hidden_act", "silu"),
             max_position_embeddings=keys.top("max_position_embeddings", served_length),

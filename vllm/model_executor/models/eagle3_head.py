@@ -9,7 +9,7 @@ Replaces the three wrapper classes of vLLM's `*_eagle3.py` (PR #53458 and before
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -40,7 +40,7 @@ class Eagle3ForCausalLM(
     mask_hidden: torch.Tensor
 
     @classmethod
-    def stacked_modules(cls, hf_config: Any) -> StackedModules:
+    def stacked_modules(cls, draft: Eagle3DraftConfig) -> StackedModules:
         """Stacked module -> checkpoint module -> the shard it fills."""
         return {
             "qkv_proj": {"q_proj": "q", "k_proj": "k", "v_proj": "v"},
@@ -52,7 +52,7 @@ class Eagle3ForCausalLM(
         super().__init__(draft.vocabulary)
         self.draft = draft
         self.config = self.draft.hf_config
-        stacked = self.stacked_modules(self.config)
+        stacked = self.stacked_modules(draft)
         self.quant_config = draft_quantization(vllm_config, self.draft, stacked)
         self.model = Eagle3Model(
             vllm_config=vllm_config,

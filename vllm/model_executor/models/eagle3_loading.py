@@ -83,6 +83,8 @@ class Eagle3WeightLoader:
         unknown = [
             found.name for name, found in weights.items() if not self._has(slots, name)
         ]
+        if complete:
+            self._check_layers(checkpoint)
         missing = self._missing(slots, weights, shared) if complete else []
         _refuse_names(type(self._model).__name__, checkpoint, unknown, missing)
         for name, found in weights.items():
@@ -90,6 +92,15 @@ class Eagle3WeightLoader:
         loader = AutoWeightsLoader(self._model)
         tensors = ((name, found.tensor) for name, found in weights.items())
         return loader.load_weights(tensors, mapper=_stacking(self._stacked))
+
+    def _check_layers(self, checkpoint: Eagle3Checkpoint) -> None:
+        """Say in one sentence what would else be a list of all names of a layer."""
+        expected, found = self._draft.num_layers, checkpoint.num_layers
+        if 0 < found < expected:
+            raise ValueError(
+                f"num_hidden_layers is {expected} in the draft's config, but the "
+                f"checkpoint holds {found}. Set num_hidden_layers to {found}."
+            )
 
     def _used(
         self, checkpoint: Eagle3Checkpoint, shared: frozenset[str]
