@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""Runs plain `vllm serve` with an EAGLE-3 draft, and shows the command that it runs.
+
+Without --target and --draft it serves the example's pair. Arguments after `--` go to
+`vllm serve` as they are and win over what this script chooses.
+
+    python examples/smollm2/serve.py --port 8000 -- --max-num-seqs 32
+"""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from build_draft import DRAFT
+from build_target import TARGET
+
+EXAMPLE_NAME = "smollm2"
+# vLLM's automatic binding leaves a core to the scheduler and one thread of two; with
+# this few cores, all of them work better.
+FEW_CORES = 4
+CPU_OPTIONS = {
+    # bfloat16 crawls on CPUs without AVX512-BF16 or AMX.
+    "--dtype": "float32",
+    "--max-model-len": "2048",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be served, and how."""
+
+    target: str
+    draft: str
+    name: str | None
+    port: int
+    spec_tokens: int
+    backend: str
+    dtype: str | None
+    further: tuple[str, ...]
+
+
+def main() -> int:
+    request = parse(sys.argv[1:])
+    added = cpu_environment() if request.backend == "cpu" else {}
+    vllm = Path(sys.executable).with_name("vllm")
+    command = [str(vllm), *vllm_arguments(request)]
+    shown = [f"{name}={value}" for name, value in added.items()]
+    print(f"Serving on port {request.port}:")
+    print(shlex.join(["env", *shown, *command] if shown else command), flush=True)
+    os.execve(vllm, command, os.environ | added)
+
+
+def parse(arguments: list[str]) -> Request:
+    """Reads the command line; exits with a message if it makes no sense."""
+    ours, further = _split(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--target", help="model folder or Hub id")
+    parser.add_argument("--draft", help="folder or Hub id of its EAGLE-3 draft")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument(
+        "--spec-tokens", type=int, default=3, help="that a draft proposes; 0: no draft"
+    )
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtype", help="default: float32 on a CPU, else vLLM's choice")
+    options = parser.parse_args(ours)
+    if bool(options.target) != bool(options.draft):
+        parser.error("name both, the target and its draft, or neither")
+    if not options.target and not (TARGET.is_dir() and DRAFT.is_dir()):
+        parser.error("the example's models are missing; run `make models`")
+    return Request(
+        target=options.target or str(TARGET),
+        draft=options.draft or str(DRAFT),
+        name=None if options.target else EXAMPLE_NAME,
+        port=options.port,
+        spec_tokens=options.spec_tokens,
+        backend=options.backend,
+        dtype=options.dtype or None,
+        further=tuple(further),
+    )
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    if "--" not in arguments:
+        return arguments, []
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def vllm_arguments(request: Request) -> list[str]:
+    """Returns the arguments for the command `vllm`."""
+    options = dict(CPU_OPTIONS) if request.backend == "cpu" else {}
+    if request.dtype:
+        options["--dtype"] = request.dtype
+    if request.name:
+        options["--served-model-name"] = request.name
+    arguments = ["serve", request.target, "--port", str(request.port)]
+    if request.spec_tokens:
+        speculative = {
+            "method": "eagle3",
+            "model": request.draft,
+            "num_speculative_tokens": request.spec_tokens,
+        }
+        arguments += ["--speculative-config", json.dumps(speculative)]
+    for option, value in options.items():
+        arguments += [option, value]
+    if request.backend == "cpu":
+        # Compiling takes minutes on two cores; --no-enforce-eager asks for it.
+        arguments.append("--enforce-eager")
+    return [*arguments, *request.further]
+
+
+def cpu_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Returns the variables that vLLM's CPU backend wants and that nobody has set."""
+    cores = sorted(os.sched_getaffinity(0))
+    wanted = {
+        "OMP_NUM_THREADS": str(len(cores)),
+        "VLLM_CPU_KVCACHE_SPACE": "2",  # GiB
+    }
+    if len(cores) <= FEW_CORES:
+        wanted["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
+    added = {name: value for name, value in wanted.items() if name not in environment}
+    # vLLM warns that speculation is slow without Intel's OpenMP loaded first.
+    openmp = Path(sys.prefix) / "lib" / "libiomp5.so"
+    loaded = environment.get("LD_PRELOAD", "")
+    if openmp.is_file() and "libiomp5" not in loaded:
+        added["LD_PRELOAD"] = f"{openmp}:{loaded}".rstrip(":")
+    return added
+
+
+if __name__ == "__main__":
+    sys.exit(main())

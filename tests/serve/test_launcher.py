@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""What `make serve` asks `vllm serve` for, without starting it."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+Example = Callable[[str], ModuleType]
+OWN_PAIR = ("--target", "org/target", "--draft", "org/draft")
+
+
+def arguments_for(example: Example, *launcher_arguments: str) -> list[str]:
+    serve = example("serve")
+    return serve.vllm_arguments(serve.parse(list(launcher_arguments)))
+
+
+def value_of(arguments: list[str], option: str) -> str:
+    return arguments[arguments.index(option) + 1]
+
+
+def test_an_own_pair_is_served_by_a_plain_vllm_serve(example: Example) -> None:
+    arguments = arguments_for(example, *OWN_PAIR, "--spec-tokens", "5")
+
+    assert arguments[:2] == ["serve", "org/target"]
+    assert json.loads(value_of(arguments, "--speculative-config")) == {
+        "method": "eagle3",
+        "model": "org/draft",
+        "num_speculative_tokens": 5,
+    }
+    assert "--served-model-name" not in arguments
+
+
+def test_without_speculative_tokens_there_is_no_draft(example: Example) -> None:
+    arguments = arguments_for(example, *OWN_PAIR, "--spec-tokens", "0")
+
+    assert "--speculative-config" not in arguments
+
+
+def test_a_gpu_gets_no_options_that_are_for_cpus(example: Example) -> None:
+    arguments = arguments_for(example, *OWN_PAIR, "--backend", "cuda")
+
+    for option in ("--dtype", "--max-model-len", "--enforce-eager"):
+        assert option not in arguments
+
+
+def test_further_arguments_come_last_so_that_they_win(example: Example) -> None:
+    further = ["--max-model-len", "512", "--no-enforce-eager"]
+    arguments = arguments_for(example, *OWN_PAIR, "--", *further)
+
+    assert "--enforce-eager" in arguments
+    assert arguments[-3:] == further
+
+
+@pytest.mark.parametrize("only", [OWN_PAIR[:2], OWN_PAIR[2:]])
+def test_a_target_without_a_draft_or_the_reverse_is_refused(
+    example: Example, only: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        arguments_for(example, *only)
+
+    assert "name both, the target and its draft" in capsys.readouterr().err
+
+
+def test_intels_openmp_is_loaded_first_and_what_is_set_stays(
+    example: Example, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    openmp = tmp_path / "lib" / "libiomp5.so"
+    openmp.parent.mkdir()
+    openmp.touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    present = {"LD_PRELOAD": "/lib/other.so", "VLLM_CPU_KVCACHE_SPACE": "7"}
+
+    added = example("serve").cpu_environment(present)
+
+    assert added["LD_PRELOAD"] == f"{openmp}:/lib/other.so"
+    assert "VLLM_CPU_KVCACHE_SPACE" not in added
+    again = example("serve").cpu_environment(present | added)
+    assert again == {}
