@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
-"""Which vLLM is installed here, and whether the fork was tested with it."""
+"""Which vLLM is installed here, and how far the fork was tested with it."""
 
 import sys
 from dataclasses import dataclass
@@ -15,14 +15,16 @@ _UNKNOWN = "dev"
 
 @dataclass(frozen=True)
 class Combination:
-    """A vLLM release, and the torch it was tested with."""
+    """A vLLM release and a torch with which the whole test suite ran."""
 
     vllm: str
     torch: str
 
 
-TESTED = (Combination("0.32.0", "2.13.0"), Combination("0.33.0", "2.14.0"))
-SUPPORTED_VLLM = tuple(combination.vllm for combination in TESTED)
+TESTED = (Combination("0.32.0", "2.13.0"),)
+# 0.33.0 has the same three EAGLE-3 files, to the byte, and every name that the fork
+# imports; it has not been run.
+SUPPORTED_VLLM = ("0.32.0", "0.33.0")
 
 
 def base(version: str) -> str:
