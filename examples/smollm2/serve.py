@@ -21,8 +21,8 @@ from build_draft import DRAFT
 from build_target import TARGET
 
 EXAMPLE_NAME = "smollm2"
-# vLLM's automatic binding leaves a core to the scheduler and one thread of two; with
-# this few cores, all of them work better.
+# vLLM's own binding of threads to cores leaves one core to the scheduler. Of this few,
+# that is too many; the binding also decides the number of threads.
 FEW_CORES = 4
 CPU_OPTIONS = {
     # bfloat16 crawls on CPUs without AVX512-BF16 or AMX.
@@ -118,10 +118,7 @@ def vllm_arguments(request: Request) -> list[str]:
 def cpu_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Returns the variables that vLLM's CPU backend wants and that nobody has set."""
     cores = sorted(os.sched_getaffinity(0))
-    wanted = {
-        "OMP_NUM_THREADS": str(len(cores)),
-        "VLLM_CPU_KVCACHE_SPACE": "2",  # GiB
-    }
+    wanted = {"VLLM_CPU_KVCACHE_SPACE": "2"}  # GiB
     if len(cores) <= FEW_CORES:
         wanted["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     added = {name: value for name, value in wanted.items() if name not in environment}
