@@ -79,22 +79,30 @@ class Server:
         return self.log.read_text(errors="replace")
 
     def wait_until_healthy(self) -> None:
-        """Returns once the server answers; shows the log's newest line meanwhile."""
+        """Returns once the server answers."""
+        code = self._wait_for_answer_or_exit()
+        if code is not None:
+            raise AssertionError(f"the server ended with {code}:\n{self._tail()}")
+
+    def wait_until_exit(self) -> int:
+        """Returns the exit code of a server that must never answer."""
+        code = self._wait_for_answer_or_exit()
+        if code is None:
+            raise AssertionError(f"the server answers:\n{self._tail()}")
+        return code
+
+    def _wait_for_answer_or_exit(self) -> int | None:
+        """Returns the exit code, or None; shows the log's newest line meanwhile."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self._is_healthy():
-            if self.process.poll() is not None:
-                raise AssertionError(
-                    f"the server ended with {self.process.returncode} at start:\n"
-                    f"{self._tail()}"
-                )
+            code = self.process.poll()
+            if code is not None:
+                return code
             if time.monotonic() > deadline:
                 raise AssertionError(f"the server does not answer:\n{self._tail()}")
             print(f"waiting: {self._tail(1)[:150]}", flush=True)
             time.sleep(2)
-
-    def wait_until_exit(self) -> int:
-        """Returns the exit code of a server that ends by itself."""
-        return self.process.wait(START_LIMIT_S)
+        return None
 
     def client(self) -> OpenAI:
         return OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0)

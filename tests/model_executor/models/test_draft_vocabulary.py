@@ -34,9 +34,9 @@ def d2t(tensor):
 
 
 def t2d(target_ids, length=TARGET, dtype=torch.bool):
-    mask = torch.zeros(length, dtype=dtype)
-    mask[target_ids] = 1
-    return CheckpointTensor("t2d", mask)
+    mask = torch.zeros(length, dtype=torch.bool)
+    mask[target_ids] = True
+    return CheckpointTensor("t2d", mask.to(dtype))
 
 
 def offsets_to(target_ids):
@@ -67,10 +67,11 @@ def test_full_vocabulary_honours_a_permutation():
     assert torch.equal(absolute_ids(found.offsets), SHUFFLED)
 
 
-@pytest.mark.parametrize("absent", [None])
-def test_absent_draft_vocab_size_means_the_drafts_vocab_size(absent):
-    assert read_vocabulary(sizes(absent)).case is VocabularyCase.FULL
-    assert sizes(absent).draft == TARGET and not sizes(absent).declared
+def test_absent_draft_vocab_size_means_the_drafts_vocab_size():
+    absent = sizes(None)
+    assert absent.draft == TARGET and not absent.declared
+    assert read_vocabulary(absent).case is VocabularyCase.FULL
+    assert sizes(None, embedded=1088).draft == 1088
 
 
 @pytest.mark.parametrize("mask", [None, t2d(EVERY_FOURTH)])
@@ -82,11 +83,17 @@ def test_reduced_vocabulary_keeps_its_offsets(mask):
     assert str(found) == "reduced vocabulary, 256 of 1024, remapped"
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint16, torch.float32])
 def test_reduced_vocabulary_is_rebuilt_from_the_mask(dtype):
     found = read_vocabulary(sizes(), None, t2d(EVERY_FOURTH, dtype=dtype))
     assert found.case is VocabularyCase.REDUCED
     assert torch.equal(absolute_ids(found.offsets), EVERY_FOURTH)
+
+
+def test_a_map_never_built_is_the_identity_of_an_unpadded_vocabulary():
+    unpadded = sizes(REDUCED, embedded=REDUCED)
+    zeros = d2t(torch.zeros(REDUCED, dtype=torch.int64))
+    assert not read_vocabulary(unpadded, zeros, t2d([])).offsets.any()
 
 
 def test_unpadded_vocabulary_is_the_identity_on_the_first_ids():
@@ -311,12 +318,18 @@ def test_what_the_target_cannot_lend_must_be_the_drafts_own(
 ):
     with pytest.raises(ValueError, match=f"^{sentence}"):
         check_sharing(
-            vocabulary, own, hidden_size=widths[0], target_hidden_size=widths[1]
+            vocabulary,
+            own,
+            mapped=False,
+            hidden_size=widths[0],
+            target_hidden_size=widths[1],
         )
 
 
 def test_a_full_vocabulary_draft_may_borrow_everything():
-    check_sharing(sizes(TARGET), set(), hidden_size=8, target_hidden_size=8)
+    check_sharing(
+        sizes(TARGET), set(), mapped=False, hidden_size=8, target_hidden_size=8
+    )
 
 
 # Exactness of offsets.

@@ -11,7 +11,12 @@ from vllm.model_executor.models.draft_vocabulary import VocabularySizes
 from vllm.model_executor.models.eagle3_head import Eagle3ForCausalLM
 from vllm.model_executor.models.eagle3_vocabulary import DraftVocabularyMap
 
-from tests.support.checkpoints import FAMILIES, HIDDEN, TARGET_VOCAB
+from tests.support.checkpoints import (
+    FAMILIES,
+    HIDDEN,
+    TARGET_VOCAB,
+    target_config,
+)
 
 REDUCED = 256
 EVERY_FOURTH = torch.arange(0, TARGET_VOCAB, 4)
@@ -20,6 +25,7 @@ TO_THE_END = torch.full((REDUCED,), TARGET_VOCAB - REDUCED)
 SHUFFLED = torch.randperm(TARGET_VOCAB, generator=torch.Generator().manual_seed(0))
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
+gqa_family = pytest.mark.parametrize("family", ["llama", "qwen3"])
 
 
 @pytest.fixture
@@ -301,3 +307,57 @@ def test_embeddings_that_cannot_hold_the_targets_ids_are_refused(make_draft):
     draft = reduced(make_draft, vocab_size=REDUCED)
     draft.tensors["embed_tokens.weight"] = torch.ones(REDUCED, HIDDEN)
     assert draft.refusal().startswith("embed_tokens.weight is the draft's own with 256")
+
+
+@every_family
+def test_own_embeddings_without_the_targets_padding_are_kept(make_draft, family):
+    draft = make_draft(family, draft_vocab=1000, vocab_size=1000)
+    own = torch.randn(1000, HIDDEN)
+    draft.tensors["embed_tokens.weight"] = own
+    model = draft.load()
+    embedded = model.embed_input_ids(torch.arange(TARGET_VOCAB))
+    assert torch.equal(embedded[:1000], own)
+    assert not embedded[1000:].any()
+
+
+@every_family
+def test_hidden_states_of_another_width_need_an_fc(make_draft, family):
+    draft = make_draft(family, eagle_config={"use_aux_hidden_state": False})
+    sentence = draft.refusal(target_config(hidden_size=2 * HIDDEN))
+    assert sentence.startswith("hidden_size is 128 in the draft's config and 256 in")
+
+
+@gqa_family
+def test_biases_of_zero_are_left_out(make_draft, family, eagle3_log):
+    """Some exporters write them whether the draft has biases or not."""
+    draft = make_draft(family)
+    draft.tensors["midlayer.self_attn.q_proj.bias"] = torch.zeros(HIDDEN)
+    draft.load()
+    (warning,) = eagle3_log(logging.WARNING)
+    assert "midlayer.self_attn.q_proj.bias" in warning
+
+
+@gqa_family
+def test_a_part_beside_the_whole_is_refused(make_draft, family):
+    draft = make_draft(family)
+    name = "midlayer.self_attn.qkv_proj.weight"
+    draft.tensors[name] = torch.zeros(2 * HIDDEN, 2 * HIDDEN)
+    assert "a part and the whole of one tensor" in draft.refusal()
+
+
+@gqa_family
+def test_a_stacked_tensor_may_come_whole(make_draft, family):
+    draft = make_draft(family)
+    parts = [f"midlayer.self_attn.{name}_proj.weight" for name in "qkv"]
+    whole = torch.cat([draft.tensors.pop(name) for name in parts])
+    draft.tensors["midlayer.self_attn.qkv_proj.weight"] = whole
+    draft.load()
+    draft.tensors["midlayer.self_attn.qkv_proj.weight"] = whole[1:]
+    assert draft.refusal().startswith("midlayer.self_attn.qkv_proj.weight has shape")
+
+
+@every_family
+@pytest.mark.parametrize("value", ["3", 0, 2.5])
+def test_counts_are_positive_integers(make_draft, family, value):
+    sentence = make_draft(family, num_aux_hidden_states=value).refusal()
+    assert sentence.startswith(f"num_aux_hidden_states is {value!r}")

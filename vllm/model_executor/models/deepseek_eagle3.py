@@ -16,16 +16,16 @@ class DeepseekEagle3DecoderLayer(Eagle3DecoderLayer):
     mlp_class = DeepseekV2MLP
 
     def build_attention(self, site: LayerSite) -> DeepseekV2MLAAttention:
-        config = site.draft.hf_config
+        draft = site.draft
         return DeepseekV2MLAAttention(
             vllm_config=site.vllm_config,
-            config=config,
-            qk_nope_head_dim=config.qk_nope_head_dim,
-            qk_rope_head_dim=config.qk_rope_head_dim,
-            v_head_dim=config.v_head_dim,
-            q_lora_rank=site.draft.layer.q_lora_rank,
-            kv_lora_rank=config.kv_lora_rank,
-            max_position_embeddings=site.draft.layer.max_position_embeddings,
+            config=draft.hf_config,
+            qk_nope_head_dim=draft.family_key("qk_nope_head_dim"),
+            qk_rope_head_dim=draft.family_key("qk_rope_head_dim"),
+            v_head_dim=draft.family_key("v_head_dim"),
+            q_lora_rank=draft.layer.q_lora_rank,
+            kv_lora_rank=draft.family_key("kv_lora_rank"),
+            max_position_embeddings=draft.layer.max_position_embeddings,
             input_size=site.attention_input_size,
             **site.attention_arguments,
         )

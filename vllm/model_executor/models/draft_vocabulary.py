@@ -95,7 +95,10 @@ def read_vocabulary(
     else:
         # Exporters of full-vocabulary drafts write zeros, and masks of any content.
         return _identity(sizes)
-    if t2d is not None:
+    # An exporter that never built a map leaves zeros, and in the mask anything; that is
+    # right where the draft's whole vocabulary is the first target ids.
+    never_built = not offsets.any() and sizes.embedded == sizes.draft
+    if t2d is not None and not never_built:
         check_mask(t2d, d2t.name, absolute_ids(offsets))
     return DraftVocabulary(sizes, case, offsets)
 

@@ -70,6 +70,11 @@ class VocabularySizes:
         """Head rows that are ever used: padding past the target's ids is not."""
         return min(self.draft, self.target)
 
+    @property
+    def embeddable(self) -> int:
+        """Embedding rows that are needed: the target's every id may come in."""
+        return max(self.embedded, self.target)
+
     def size_source(self) -> str:
         """Where `D` comes from, in words for a message."""
         if self.declared:
@@ -96,6 +101,7 @@ def check_sharing(
     sizes: VocabularySizes,
     own: Collection[str],
     *,
+    mapped: bool,
     hidden_size: int,
     target_hidden_size: int,
 ) -> None:
@@ -103,6 +109,7 @@ def check_sharing(
 
     Args:
         own: which of `embed_tokens` and `lm_head` the checkpoint carries.
+        mapped: whether the checkpoint carries `d2t` or `t2d`.
         hidden_size: of the draft.
         target_hidden_size: of the target.
 
@@ -115,7 +122,9 @@ def check_sharing(
             f"lm_head of {sizes.target} rows cannot be shared. Re-export the draft "
             "with its lm_head."
         )
-    if "embed_tokens" in own and sizes.embedded < sizes.target:
+    # An unpadded draft lacks the ids that pad the target's vocabulary, no others.
+    unpadded = sizes.embedded == sizes.draft and not mapped
+    if "embed_tokens" in own and sizes.embedded < sizes.target and not unpadded:
         raise ValueError(
             f"embed_tokens.weight is the draft's own with {sizes.embedded} rows "
             f"(vocab_size), fewer than the target's vocabulary {sizes.target}: some "

@@ -121,11 +121,12 @@ def _marked_ids(t2d: CheckpointTensor) -> torch.Tensor:
             "over the target's ids; re-export the draft."
         )
     if mask.dtype != torch.bool:
+        mask = mask.to(torch.float64)  # torch compares not all dtypes
         odd = ((mask != 0) & (mask != 1)).nonzero()
         if len(odd):
             index = int(odd[0])
             raise ValueError(
-                f"{name}[{index}] is {mask[index].item()}. {name} must be bool, or "
+                f"{name}[{index}] is {mask[index].item():g}. {name} must be bool, or "
                 "hold 0 and 1 only; re-export the draft."
             )
     return mask.nonzero().flatten()

@@ -52,7 +52,7 @@ class Eagle3Model(nn.Module):
         super().__init__()
         self.draft = draft
         self.embed_tokens = VocabParallelEmbedding(
-            draft.vocabulary.embedded,
+            draft.vocabulary.embeddable,
             draft.hidden_size,
             prefix=maybe_prefix(prefix, "embed_tokens"),
         )

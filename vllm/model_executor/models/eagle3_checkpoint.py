@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 
 from .draft_vocabulary import CheckpointTensor
 
@@ -90,6 +91,13 @@ class Eagle3Checkpoint:
             if name.startswith("lm_head.") and tensor.ndim and len(tensor) == rows:
                 self.weights[name] = CheckpointTensor(spelled, tensor[:kept])
 
+    def fill_embedding_rows(self, rows: int, needed: int) -> None:
+        """Lengthen own embeddings `[rows, hidden]` to `needed` rows with zeros."""
+        found = self.weights.get("embed_tokens.weight")
+        if found is not None and found.tensor.ndim == 2 and len(found.tensor) == rows:
+            filled = F.pad(found.tensor, (0, 0, 0, needed - rows))
+            self.weights["embed_tokens.weight"] = found._replace(tensor=filled)
+
     def spell(self, canonical: str) -> str:
         """A canonical name as this checkpoint would spell it, for messages."""
         bare = {found.name.removeprefix(_PREFIX) for found in self.weights.values()}
@@ -102,8 +110,13 @@ class Eagle3Checkpoint:
 
 
 def _refuse_second(first: CheckpointTensor | None, second: CheckpointTensor) -> None:
-    if first is not None:
+    if first is None:
+        return
+    if first.name == second.name:
         raise ValueError(
-            f"The draft checkpoint holds {first.name} and {second.name}, two names of "
-            "one tensor. Keep one of them."
+            f"{first.name} comes twice in one load. Deliver each tensor once."
         )
+    raise ValueError(
+        f"The draft checkpoint holds {first.name} and {second.name}, two names of "
+        "one tensor. Keep one of them."
+    )

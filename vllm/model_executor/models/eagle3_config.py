@@ -124,6 +124,10 @@ class Eagle3DraftConfig:
     logit_scale: float
     parallel_drafting: bool
 
+    def family_key(self, key: str) -> Any:
+        """A key that only some families have, and that those need."""
+        return _ConfigKeys(self.hf_config).required(key)
+
     @property
     def fc_input_size(self) -> int:
         """Width of what the target hands over for one token."""
@@ -190,6 +194,15 @@ class _ConfigKeys:
         value = getattr(self._hf_config, key, None)
         return default if value is None else value
 
+    def count(self, key: str) -> int | None:
+        """A positive integer, or `None` where the key is absent."""
+        value = self.top(key)
+        if value is None or (type(value) is int and value > 0):
+            return value
+        raise ValueError(
+            f"{key} is {value!r} in the draft's config. It must be a positive integer."
+        )
+
     def required(self, key: str) -> Any:
         value = self.top(key)
         if value is None:
@@ -212,8 +225,8 @@ def _num_aux_hidden_states(keys: _ConfigKeys) -> int:
     """
     ids = "eagle_aux_hidden_state_layer_ids"
     found = {
-        "num_aux_hidden_states": keys.top("num_aux_hidden_states"),
-        "num_aux_layers": keys.top("num_aux_layers"),
+        "num_aux_hidden_states": keys.count("num_aux_hidden_states"),
+        "num_aux_layers": keys.count("num_aux_layers"),
         ids: len(keys.top(ids, ())) or None,
         f"eagle_config.{ids}": len(keys.eagle.get(ids) or ()) or None,
     }
@@ -228,11 +241,18 @@ def _num_aux_hidden_states(keys: _ConfigKeys) -> int:
 
 
 def _target_hidden_size(keys: _ConfigKeys, actual: int) -> int:
+    own = keys.required("hidden_size")
+    if not keys.eagle.get("use_aux_hidden_state", True) and own != actual:
+        raise ValueError(
+            f"hidden_size is {own} in the draft's config and {actual} in the target's, "
+            "but use_aux_hidden_state is false, so the draft takes the target's hidden "
+            "states as they are. Serve the draft with the target it was trained for."
+        )
     declared = keys.top("target_hidden_size", actual)
     if declared != actual:
         raise ValueError(
-            f"target_hidden_size is {declared} in the draft's config, but the target's "
-            f"hidden size is {actual}. Serve the draft with the target that it was "
-            "trained for, or correct the key."
+            f"target_hidden_size is {declared!r} in the draft's config, but the "
+            f"target's hidden size is {actual}. Serve the draft with the target that "
+            "it was trained for, or correct the key."
         )
     return actual

@@ -26,9 +26,26 @@ from .eagle3_layer import Eagle3DecoderLayer
 from .eagle3_loading import Eagle3WeightLoader
 from .eagle3_quantization import draft_quantization
 from .eagle3_slots import StackedModules
-from .eagle3_vocabulary import DraftVocabularyMap
+from .eagle3_vocabulary import DraftVocabularyMap, deliver
 from .interfaces import LocalArgmaxMixin, SupportsEagle, SupportsEagle3
 from .utils import maybe_prefix
+
+
+class MaskHidden(nn.Module):
+    """P-EAGLE's stand-in for hidden states not yet known, `[1, features]`.
+
+    A module of its own, so that vLLM can reload it by itself.
+    """
+
+    hidden: torch.Tensor
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("hidden", torch.zeros(1, features), persistent=False)
+
+    def load(self, hidden: torch.Tensor) -> None:
+        """Take `features` values of any shape."""
+        deliver(self.hidden, hidden.reshape(1, -1))
 
 
 class Eagle3ForCausalLM(
@@ -37,7 +54,6 @@ class Eagle3ForCausalLM(
     """An EAGLE-3 draft of any family; see `DraftVocabularyMap` for its ids."""
 
     layer_class: ClassVar[type[Eagle3DecoderLayer]]
-    mask_hidden: torch.Tensor
 
     @classmethod
     def stacked_modules(cls, draft: Eagle3DraftConfig) -> StackedModules:
@@ -71,8 +87,9 @@ class Eagle3ForCausalLM(
         )
         self.logits_processor = LogitsProcessor(scored, scale=self.draft.logit_scale)
         if self.draft.parallel_drafting:
-            mask_hidden = torch.zeros(1, self.draft.fc_input_size)
-            self.register_buffer("mask_hidden", mask_hidden, persistent=False)
+            self.mask = MaskHidden(self.draft.fc_input_size)
+        # What cannot be the target's is the draft's own, even if no checkpoint is read.
+        self.has_own_lm_head = draft.vocabulary.draft != draft.vocabulary.target
         self._stacked = stacked
         self._loaded = False
         # vLLM may put the target's modules in place of these once all is loaded.
@@ -80,6 +97,16 @@ class Eagle3ForCausalLM(
             "embed_tokens": weakref.ref(self.model.embed_tokens),
             "lm_head": weakref.ref(self.lm_head),
         }
+
+    @property
+    def mask_hidden(self) -> torch.Tensor:
+        """`[1, features]`, where vLLM's proposer looks for it."""
+        return self.mask.hidden
+
+    def process_weights_after_loading(self) -> None:
+        """See `DraftVocabularyMap`; whatever is loaded from here on is an update."""
+        super().process_weights_after_loading()
+        self._loaded = True
 
     def embed_input_ids(
         self,
@@ -140,13 +167,13 @@ class Eagle3ForCausalLM(
         """
         checkpoint = Eagle3Checkpoint.read(weights)
         shared = self._check_shared(checkpoint)
-        self._fit_head(checkpoint)
+        self._fit_vocabulary(checkpoint)
         vocabulary = self.read_map(checkpoint.d2t, checkpoint.t2d, keep=self._loaded)
         self._check_mask_hidden(checkpoint)
         loader = Eagle3WeightLoader(self, self.draft, self._stacked, self.quant_config)
         loaded = loader.load(checkpoint, complete=not self._loaded, shared=shared)
         if self.draft.parallel_drafting and checkpoint.mask_hidden is not None:
-            self.mask_hidden.copy_(checkpoint.mask_hidden.tensor.reshape(1, -1))
+            self.mask.load(checkpoint.mask_hidden.tensor)
         if vocabulary is not None:
             self.install_map(vocabulary)
             if vocabulary.offsets is not None:
@@ -157,31 +184,34 @@ class Eagle3ForCausalLM(
     def _check_shared(self, checkpoint: Eagle3Checkpoint) -> frozenset[str]:
         """Names of the modules that the draft takes from the target.
 
-        On the first load: those that the checkpoint lacks. Later: those that vLLM has
-        replaced. Sets the flags by which vLLM's runners decide.
+        Those that vLLM has replaced, and on the first load those that the checkpoint
+        lacks. The first load sets the flags by which vLLM's runners decide.
         """
+        in_use = {"embed_tokens": self.model.embed_tokens, "lm_head": self.lm_head}
+        built = {name: reference() for name, reference in self._built.items()}
+        replaced = {name for name in in_use if in_use[name] is not built[name]}
         if self._loaded:
-            in_use = {"embed_tokens": self.model.embed_tokens, "lm_head": self.lm_head}
-            built = {name: reference() for name, reference in self._built.items()}
-            return frozenset(name for name in in_use if in_use[name] is not built[name])
-        own = {name for name in self._built if checkpoint.has_module(name)}
+            return frozenset(replaced)
+        own = {name for name in in_use if checkpoint.has_module(name)}
         check_sharing(
             self.draft.vocabulary,
             own,
+            mapped=checkpoint.d2t is not None or checkpoint.t2d is not None,
             hidden_size=self.draft.hidden_size,
             target_hidden_size=self.draft.target_hidden_size,
         )
         self.has_own_embed_tokens = "embed_tokens" in own
         self.has_own_lm_head = "lm_head" in own
-        return frozenset(self._built) - own
+        return frozenset(replaced | (in_use.keys() - own))
 
-    def _fit_head(self, checkpoint: Eagle3Checkpoint) -> None:
-        """Check the rows of a head, and cut off padding past the target's ids."""
+    def _fit_vocabulary(self, checkpoint: Eagle3Checkpoint) -> None:
+        """Check a head's rows and cut off padding; give short embeddings all rows."""
         sizes = self.draft.vocabulary
         head = checkpoint.weights.get("lm_head.weight")
         if head is not None:
             check_head_rows(sizes, head)
         checkpoint.keep_head_rows(sizes.draft, sizes.scored)
+        checkpoint.fill_embedding_rows(sizes.embedded, sizes.embeddable)
 
     def _check_mask_hidden(self, checkpoint: Eagle3Checkpoint) -> None:
         if not self.draft.parallel_drafting:

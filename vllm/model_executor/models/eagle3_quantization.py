@@ -31,11 +31,12 @@ def draft_quantization(
 
 
 def _module_names(draft: Eagle3DraftConfig) -> WeightsMapper:
-    renames = {r"midlayer\.": f"model.layers.{draft.first_layer_id}."}
+    renames = {}
     # Last layer first: a name that has been shifted must not meet a later rule.
     for index in reversed(range(draft.num_layers)):
         shifted = draft.first_layer_id + index
         renames[rf"layers\.{index}\."] = f"model.layers.{shifted}."
+    renames[r"midlayer\."] = f"model.layers.{draft.first_layer_id}."
     renames[r"fc$"] = "fc"
     return WeightsMapper(
         orig_to_new_regex={

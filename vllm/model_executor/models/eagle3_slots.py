@@ -62,6 +62,9 @@ def weight_slots(model: nn.Module, stacked: StackedModules) -> dict[str, WeightS
                 slot_name = f"{part}.{leaf}"
                 shape = _shape(module, leaf, shard, tuple(parameter.shape))
                 slots[slot_name] = WeightSlot(slot_name, name, required, shape)
+            if name not in slots:  # an exporter may have stacked it already
+                shape = _shape(module, leaf, None, tuple(parameter.shape))
+                slots[name] = WeightSlot(name, name, False, shape)
     return slots
 
 

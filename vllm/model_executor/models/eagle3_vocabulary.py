@@ -9,6 +9,9 @@ loads replace it.
 import torch
 from torch import nn
 from vllm.logger import init_logger
+from vllm.model_executor.model_loader.reload.layerwise import get_layerwise_info
+from vllm.model_executor.model_loader.reload.meta import capture_layer_to_meta
+from vllm.model_executor.model_loader.weight_utils import default_weight_loader
 
 from .draft_vocabulary import (
     CheckpointTensor,
@@ -88,26 +91,50 @@ class DraftVocabularyMap(nn.Module):
             )
 
     def process_weights_after_loading(self) -> None:
-        """vLLM's hook after every kind of load, also those that set parameters only."""
+        """vLLM's hook after every kind of load, also those that set parameters only.
+
+        Raises:
+            ValueError: the parameter holds no valid map, as after a loader that never
+                filled it.
+        """
         if self.draft_id_to_target_id is not None:
-            self._set_offsets(self.draft_id_to_target_id.data)
+            offsets = self.draft_id_to_target_id.data
+            found = CheckpointTensor("draft_id_to_target_id", offsets)
+            read_vocabulary(self._sizes, found)
+            self._set_offsets(offsets)
 
     def _set_offsets(self, offsets: torch.Tensor | None) -> None:
+        parameter = self.draft_id_to_target_id
+        if parameter is not None and offsets is not None:
+            # In place: captured graphs go on reading these very tensors.
+            assert self.target_ids is not None
+            deliver(parameter, offsets)
+            deliver(self.target_ids, absolute_ids(offsets))
+        elif parameter is not None or offsets is not None:
+            self._change_whether_ids_are_mapped(offsets)
+
+    def _change_whether_ids_are_mapped(self, offsets: torch.Tensor | None) -> None:
         if offsets is None:
             self.draft_id_to_target_id = None
             self.target_ids = None
-            return
-        target_ids = absolute_ids(offsets)
-        if self.draft_id_to_target_id is None or self.target_ids is None:
-            device = self._device(default=offsets.device)
+        else:
+            device = next((p.device for p in self.parameters()), offsets.device)
+            if device.type == "meta":
+                raise ValueError(
+                    "This update brings a d2t to a draft that was started without one. "
+                    "Restart the engine with the new draft checkpoint."
+                )
             parameter = nn.Parameter(offsets.to(device), requires_grad=False)
             self.draft_id_to_target_id = parameter
-            self.target_ids = target_ids.to(device)
-        else:
-            # In place: captured graphs go on reading these very tensors.
-            self.draft_id_to_target_id.data.copy_(offsets)
-            self.target_ids.copy_(target_ids)
+            self.target_ids = absolute_ids(offsets).to(device)
+        # What vLLM restores before it reloads the model layer by layer.
+        get_layerwise_info(self).restore_metadata = capture_layer_to_meta(self)
 
-    def _device(self, default: torch.device) -> torch.device:
-        """Of the model's weights; `default` while there are none."""
-        return next((weight.device for weight in self.parameters()), default)
+
+def deliver(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Write `value` into a tensor of a model, where vLLM wants it written.
+
+    While vLLM reloads a model, its tensors are on the meta device, and their loaders
+    remember what is written.
+    """
+    getattr(tensor, "weight_loader", default_weight_loader)(tensor, value)
