@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.environment import AT_START
+
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Set before vLLM is imported, for it reads most of them once; child processes
@@ -29,6 +31,7 @@ _ENVIRONMENT = {
 }
 for _name, _value in _ENVIRONMENT.items():
     os.environ.setdefault(_name, _value)
+    AT_START.setdefault(_name, _value)
 
 
 def pytest_configure() -> None:

@@ -11,6 +11,7 @@ Without --target and --draft it serves the example's pair. Arguments after `--` 
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -125,7 +126,8 @@ def cpu_environment(environment: Mapping[str, str] = os.environ) -> dict[str, st
     # vLLM warns that speculation is slow without Intel's OpenMP loaded first.
     openmp = Path(sys.prefix) / "lib" / "libiomp5.so"
     loaded = environment.get("LD_PRELOAD", "")
-    if openmp.is_file() and "libiomp5" not in loaded:
+    # vLLM starts with one OpenMP runtime loaded first, and not with two.
+    if openmp.is_file() and not re.search("lib[ig]omp", loaded):
         added["LD_PRELOAD"] = f"{openmp}:{loaded}".rstrip(":")
     return added
 

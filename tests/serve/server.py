@@ -16,6 +16,8 @@ from types import TracebackType
 
 from openai import OpenAI
 
+from tests.support.environment import AT_START
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLE = REPOSITORY / "examples" / "smollm2"
 MODEL_NAME = "smollm2"
@@ -51,7 +53,7 @@ class Server:
                 self._command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+                env=AT_START | {"PYTHONUNBUFFERED": "1"},
                 start_new_session=True,
             )
         return self

@@ -81,3 +81,5 @@ def test_intels_openmp_is_loaded_first_and_what_is_set_stays(
     assert "VLLM_CPU_KVCACHE_SPACE" not in added
     again = example("serve").cpu_environment(present | added)
     assert again == {}
+    other_openmp = {"LD_PRELOAD": "/usr/lib/libgomp.so.1"}
+    assert "LD_PRELOAD" not in example("serve").cpu_environment(other_openmp)

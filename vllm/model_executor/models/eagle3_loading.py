@@ -108,7 +108,7 @@ class Eagle3WeightLoader:
     def _check_layers(self, checkpoint: Eagle3Checkpoint) -> None:
         """Say in one sentence what would else be a list of all names of a layer."""
         expected, found = self._draft.num_layers, checkpoint.num_layers
-        if 0 < found < expected:
+        if found not in (0, expected):
             raise ValueError(
                 f"num_hidden_layers is {expected} in the draft's config, but the "
                 f"checkpoint holds {found}. Set num_hidden_layers to {found}."

@@ -25,7 +25,6 @@ _HINTS = (
     (re.compile(r".*self_attn\..*\.bias"), "attention_bias: true"),
     (re.compile(r".*mlp\..*\.bias"), "mlp_bias: true"),
     (re.compile(r".*\.[qk]_norm\."), "architectures: [Eagle3Qwen3ForCausalLM]"),
-    (re.compile(r"layers\.[1-9]\d*\."), "a larger num_hidden_layers"),
 )
 
 
