@@ -108,9 +108,14 @@ def test_an_updates_mask_is_checked_against_the_map_in_use(make_draft):
 
 
 @pytest.mark.parametrize("offsets", [SHUFFLED - torch.arange(TARGET_VOCAB)])
-def test_a_full_vocabulary_may_gain_and_lose_a_permutation(make_draft, offsets):
+def test_a_full_vocabulary_may_gain_and_lose_a_permutation(
+    make_draft, offsets, eagle3_log
+):
     model = make_draft("llama").load()
+    assert eagle3_log(logging.WARNING) == []
     model.load_weights([("d2t", offsets)])
+    (warning,) = eagle3_log(logging.WARNING)
+    assert "CUDA graphs" in warning
     states = torch.randn(4, HIDDEN)
     permuted = model.compute_logits(states)
     assert torch.equal(permuted.argmax(-1), model.get_top_tokens(states))

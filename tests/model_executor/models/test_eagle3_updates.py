@@ -149,11 +149,17 @@ def test_a_reload_brings_a_new_mask(make_draft, serve, one_by_one):
     assert torch.equal(model.mask_hidden, torch.full((1, 3 * HIDDEN), 2.0))
 
 
-def test_a_map_cannot_appear_in_the_middle_of_a_reload(make_draft, serve):
-    model, config = serve(make_draft("llama"))
-    update = {"d2t": SHUFFLED - torch.arange(TARGET_VOCAB)}
-    with pytest.raises(ValueError, match="started without one"):
-        reload(model, config, update, one_by_one=False)
+def test_a_map_cannot_come_or_go_in_the_middle_of_a_reload(make_draft, serve):
+    permutation = {"d2t": SHUFFLED - torch.arange(TARGET_VOCAB)}
+    plain, permuted = make_draft("llama"), make_draft("llama")
+    permuted.tensors |= permutation
+    model, config = serve(plain)
+    with pytest.raises(ValueError, match="changes whether draft ids are mapped"):
+        reload(model, config, permutation, one_by_one=False)
+    model, config = serve(permuted)
+    zeros = {"d2t": torch.zeros(TARGET_VOCAB, dtype=torch.int64)}
+    with pytest.raises(ValueError, match="changes whether draft ids are mapped"):
+        reload(model, config, zeros, one_by_one=False)
 
 
 @every_family

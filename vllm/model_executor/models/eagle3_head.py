@@ -175,7 +175,7 @@ class Eagle3ForCausalLM(
         if self.draft.parallel_drafting and checkpoint.mask_hidden is not None:
             self.mask.load(checkpoint.mask_hidden.tensor)
         if vocabulary is not None:
-            self.install_map(vocabulary)
+            self.install_map(vocabulary, update=self._loaded)
             if vocabulary.offsets is not None:
                 loaded.add("draft_id_to_target_id")
         self._loaded = True

@@ -68,16 +68,28 @@ class DraftVocabularyMap(nn.Module):
             keep: whether a load without `d2t` leaves the map as it is.
 
         Raises:
-            ValueError: see `read_vocabulary`; also a mask against the map that stays.
+            ValueError: see `read_vocabulary`; also a mask against the map that stays,
+                and a map that comes or goes while vLLM reloads the model.
         """
         if d2t is not None or not keep:
-            return read_vocabulary(self._sizes, d2t, t2d)
+            vocabulary = read_vocabulary(self._sizes, d2t, t2d)
+            self._check_change(vocabulary)
+            return vocabulary
         if t2d is not None and self.target_ids is not None:
             check_mask(t2d, "the map in use", self.target_ids)
         return None
 
-    def install_map(self, vocabulary: DraftVocabulary) -> None:
-        """Use `vocabulary` from now on, and say so in one line."""
+    def install_map(self, vocabulary: DraftVocabulary, *, update: bool) -> None:
+        """Use `vocabulary` from now on, and say so in one line.
+
+        Args:
+            update: whether the model may have been running already.
+        """
+        if update and self._comes_or_goes(vocabulary):
+            logger.warning(
+                "This update changes whether draft ids are mapped. CUDA graphs captured "
+                "before do not follow; capture them again, or restart the engine."
+            )
         self._set_offsets(vocabulary.offsets)
         logger.info("EAGLE-3 draft %s: %s", type(self).__name__, vocabulary)
         if vocabulary.case is VocabularyCase.UNPADDED:
@@ -103,6 +115,17 @@ class DraftVocabularyMap(nn.Module):
             read_vocabulary(self._sizes, found)
             self._set_offsets(offsets)
 
+    def _comes_or_goes(self, vocabulary: DraftVocabulary) -> bool:
+        return (vocabulary.offsets is None) != (self.draft_id_to_target_id is None)
+
+    def _check_change(self, vocabulary: DraftVocabulary) -> None:
+        reloading = any(weight.is_meta for weight in self.parameters())
+        if reloading and self._comes_or_goes(vocabulary):
+            raise ValueError(
+                "This update changes whether draft ids are mapped, which vLLM's reload "
+                "cannot. Restart the engine with the new draft checkpoint."
+            )
+
     def _set_offsets(self, offsets: torch.Tensor | None) -> None:
         parameter = self.draft_id_to_target_id
         if parameter is not None and offsets is not None:
@@ -119,11 +142,6 @@ class DraftVocabularyMap(nn.Module):
             self.target_ids = None
         else:
             device = next((p.device for p in self.parameters()), offsets.device)
-            if device.type == "meta":
-                raise ValueError(
-                    "This update brings a d2t to a draft that was started without one. "
-                    "Restart the engine with the new draft checkpoint."
-                )
             parameter = nn.Parameter(offsets.to(device), requires_grad=False)
             self.draft_id_to_target_id = parameter
             self.target_ids = absolute_ids(offsets).to(device)
