@@ -96,6 +96,34 @@ def test_a_target_with_its_own_embeddings_leaves_the_drafts_alone(make_draft, fa
     assert torch.equal(embedded, draft.tensors["embed_tokens.weight"])
 
 
+def rms_norm(states, weight):
+    return states * (states.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * weight
+
+
+@every_family
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("each", [False, True])
+def test_auxiliary_states_are_normed_and_combined(make_draft, family, nested, each):
+    """Stock knows `norm_before_fc` in two families; here all have it."""
+    key = {"norm_before_fc": True}
+    keys = {"eagle_config": key} if nested else key
+    draft = make_draft(family, fc_norm=each, **keys)
+    joint = torch.rand(3 * HIDDEN) + 0.5
+    single = torch.rand(3, HIDDEN) + 0.5
+    draft.tensors["input_norm.weight"] = joint
+    if each:
+        draft.tensors |= {f"fc_norm.{i}.weight": single[i] for i in range(3)}
+    states = torch.randn(4, 3 * HIDDEN)
+    expected = rms_norm(states, joint)
+    if each:
+        expected = rms_norm(expected.view(4, 3, HIDDEN), single).flatten(1)
+    expected = expected @ draft.tensors["fc.weight"].T
+    combined = draft.load().combine_hidden_states(states)
+    torch.testing.assert_close(combined, expected, atol=1e-4, rtol=1e-4)
+    one = draft.load().combine_hidden_states(states[0])
+    torch.testing.assert_close(one, expected[0], atol=1e-4, rtol=1e-4)
+
+
 # Quantisation: the draft's own, by the names in its checkpoint.
 
 

@@ -87,8 +87,8 @@ class DraftVocabularyMap(nn.Module):
         """
         if update and self._comes_or_goes(vocabulary):
             logger.warning(
-                "This update changes whether draft ids are mapped. CUDA graphs captured "
-                "before do not follow; capture them again, or restart the engine."
+                "This update changes whether draft ids are mapped. CUDA graphs that "
+                "were captured before do not follow; restart the engine for these."
             )
         self._set_offsets(vocabulary.offsets)
         logger.info("EAGLE-3 draft %s: %s", type(self).__name__, vocabulary)
