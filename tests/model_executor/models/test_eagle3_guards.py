@@ -79,11 +79,18 @@ def test_rope_nested_in_speculators_format(make_draft, family):
 
 
 @every_family
-@pytest.mark.parametrize("positions", [64, ...])
-def test_positions_reach_as_far_as_the_target_serves(make_draft, family, positions):
-    """Trained on less, or without a word on it: no position may be out of bounds."""
-    draft = make_draft(family, max_position_embeddings=positions)
+def test_positions_reach_as_far_as_the_target_serves(make_draft, family):
+    """Trained on less: no position may be out of bounds."""
+    draft = make_draft(family, max_position_embeddings=64)
     assert len(rotations(draft.load())) >= 512
+
+
+@gqa_family
+def test_positions_of_a_config_that_does_not_state_them(make_draft, family):
+    """Speculators saves what differs from its defaults, and vLLM fills in nothing."""
+    draft = make_draft(family, max_position_embeddings=...)
+    draft.config = as_speculators(draft.config)
+    assert len(rotations(draft.load())) == 512
 
 
 @every_family
