@@ -30,5 +30,5 @@ models: venv ## Build the example's target and draft (resumes; does nothing when
 serve: $(if $(TARGET)$(DRAFT),venv,models) ## Set up, and serve a target with its EAGLE-3 draft
 	@exec $(VENV)/bin/python $(EXAMPLE)/serve.py --backend $(BACKEND) --port $(PORT) \
 		--spec-tokens $(SPEC_TOKENS) $(if $(DTYPE),--dtype $(DTYPE)) \
-		$(if $(TARGET),--target $(TARGET)) $(if $(DRAFT),--draft $(DRAFT)) \
+		$(if $(TARGET),--target '$(TARGET)') $(if $(DRAFT),--draft '$(DRAFT)') \
 		-- $(SERVE_ARGS)

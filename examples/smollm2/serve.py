@@ -13,15 +13,18 @@ import json
 import os
 import re
 import shlex
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from build_draft import DRAFT
 from build_target import TARGET
 
 EXAMPLE_NAME = "smollm2"
+HUB_ID = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 # vLLM's own binding of threads to cores leaves one core to the scheduler. Of this few,
 # that is too many; the binding also decides the number of threads.
 FEW_CORES = 4
@@ -48,6 +51,7 @@ class Request:
 
 def main() -> int:
     request = parse(sys.argv[1:])
+    check_port(request.port)
     added = cpu_environment() if request.backend == "cpu" else {}
     vllm = Path(sys.executable).with_name("vllm")
     command = [str(vllm), *vllm_arguments(request)]
@@ -71,9 +75,15 @@ def parse(arguments: list[str]) -> Request:
     parser.add_argument("--dtype", help="default: float32 on a CPU, else vLLM's choice")
     options = parser.parse_args(ours)
     if bool(options.target) != bool(options.draft):
-        parser.error("name both, the target and its draft, or neither")
+        refuse(
+            "name both, the target and its draft, or neither: make serve TARGET=... "
+            "DRAFT=..."
+        )
     if not options.target and not (TARGET.is_dir() and DRAFT.is_dir()):
-        parser.error("the example's models are missing; run `make models`")
+        refuse("the example's models are missing; run `make models`")
+    if options.target:
+        check_model("TARGET", options.target)
+        check_model("DRAFT", options.draft)
     return Request(
         target=options.target or str(TARGET),
         draft=options.draft or str(DRAFT),
@@ -84,6 +94,36 @@ def parse(arguments: list[str]) -> Request:
         dtype=options.dtype or None,
         further=tuple(further),
     )
+
+
+def refuse(reason: str) -> NoReturn:
+    """Ends the program with one line."""
+    print(f"serve: {reason}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def check_model(variable: str, model: str) -> None:
+    """Catches at once what vLLM would say after half a minute and a traceback."""
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            refuse(f"{variable}={model} is a folder without config.json")
+    elif HUB_ID.fullmatch(model):
+        print(f"{variable}={model} is no folder here and so taken as a Hub id.")
+    else:
+        refuse(f"{variable}={model} is neither a folder nor a Hub id (owner/name)")
+
+
+def check_port(port: int) -> None:
+    """Refuses a port that something else listens on."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("0.0.0.0", port))
+        except OSError as error:
+            refuse(
+                f"port {port}: {error.strerror}; choose another: make serve PORT=..."
+            )
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -3,6 +3,7 @@
 """What `make serve` asks `vllm serve` for, without starting it."""
 
 import json
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,42 @@ def test_a_target_without_a_draft_or_the_reverse_is_refused(
         arguments_for(example, *only)
 
     assert "name both, the target and its draft" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "model, reason",
+    [
+        ("/no/such", "neither a folder nor a Hub id"),
+        ("empty", "is a folder without config.json"),
+    ],
+)
+def test_a_model_that_cannot_be_there_is_refused_at_once(
+    example: Example,
+    model: str,
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "empty").mkdir()
+    folder = str(tmp_path / model)
+
+    with pytest.raises(SystemExit):
+        arguments_for(example, "--target", "org/target", "--draft", folder)
+
+    assert f"DRAFT={folder}" in (error := capsys.readouterr().err)
+    assert reason in error
+
+
+def test_a_port_in_use_is_refused_at_once(
+    example: Example, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(SystemExit):
+            example("serve").check_port(other.getsockname()[1])
+
+    assert "make serve PORT=" in capsys.readouterr().err
 
 
 def test_intels_openmp_is_loaded_first_and_what_is_set_stays(
