@@ -8,6 +8,7 @@ from unittest import mock
 import pytest
 import torch
 from vllm.model_executor.models.draft_vocabulary import VocabularySizes
+from vllm.model_executor.models.eagle3_checkpoint import Eagle3Checkpoint
 from vllm.model_executor.models.eagle3_head import Eagle3ForCausalLM
 from vllm.model_executor.models.eagle3_vocabulary import DraftVocabularyMap
 
@@ -324,6 +325,13 @@ def test_own_embeddings_without_the_targets_padding_are_kept(make_draft, family)
     embedded = model.embed_input_ids(torch.arange(TARGET_VOCAB))
     assert torch.equal(embedded[:1000], own)
     assert not embedded[1000:].any()
+
+
+def test_embeddings_of_all_rows_are_not_copied():
+    own = torch.ones(TARGET_VOCAB, HIDDEN)
+    checkpoint = Eagle3Checkpoint.read([("embed_tokens.weight", own)])
+    checkpoint.fill_embedding_rows(TARGET_VOCAB, TARGET_VOCAB)
+    assert checkpoint.weights["embed_tokens.weight"].tensor is own
 
 
 @every_family

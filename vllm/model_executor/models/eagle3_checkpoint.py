@@ -94,7 +94,9 @@ class Eagle3Checkpoint:
     def fill_embedding_rows(self, rows: int, needed: int) -> None:
         """Lengthen own embeddings `[rows, hidden]` to `needed` rows with zeros."""
         found = self.weights.get("embed_tokens.weight")
-        if found is not None and found.tensor.ndim == 2 and len(found.tensor) == rows:
+        if found is None or needed == rows:
+            return  # padding by nothing would copy a large matrix
+        if found.tensor.ndim == 2 and len(found.tensor) == rows:
             filled = F.pad(found.tensor, (0, 0, 0, needed - rows))
             self.weights["embed_tokens.weight"] = found._replace(tensor=filled)
 

@@ -34,20 +34,18 @@ class WeightSlot:
     """A place for one checkpoint tensor.
 
     Attributes:
-        name: of the tensor in the model's naming, before stacking.
         parameter: the model's parameter that takes it.
         required: whether the parameter holds rubbish until the checkpoint fills it.
         shape: unsharded shape, or `None` where a quantisation method decides.
     """
 
-    name: str
     parameter: str
     required: bool
     shape: tuple[int, ...] | None
 
 
 def weight_slots(model: nn.Module, stacked: StackedModules) -> dict[str, WeightSlot]:
-    """All slots of `model`, by name.
+    """All slots of `model`, by the tensor's name in the model before stacking.
 
     Parameters of `model` itself are left out: the vocabulary map is no weight.
     """
@@ -59,12 +57,11 @@ def weight_slots(model: nn.Module, stacked: StackedModules) -> dict[str, WeightS
             name = f"{path}.{leaf}"
             required = parameter.numel() > 0 and not _fills_itself(module, leaf)
             for part, shard in _parts(path, stacked):
-                slot_name = f"{part}.{leaf}"
                 shape = _shape(module, leaf, shard, tuple(parameter.shape))
-                slots[slot_name] = WeightSlot(slot_name, name, required, shape)
+                slots[f"{part}.{leaf}"] = WeightSlot(name, required, shape)
             if name not in slots:  # an exporter may have stacked it already
                 shape = _shape(module, leaf, None, tuple(parameter.shape))
-                slots[name] = WeightSlot(name, name, False, shape)
+                slots[name] = WeightSlot(name, False, shape)
     return slots
 
 
