@@ -19,7 +19,7 @@ DTYPE =
 #: SERVE_ARGS  further arguments for vllm serve; they win over those chosen here
 SERVE_ARGS ?=
 
-EXAMPLE = examples/smollm2
+EXAMPLE = examples/smollm2_eagle3
 
 .PHONY: models
 models: venv ## Build the example's target and draft (resumes; does nothing when done)

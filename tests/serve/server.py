@@ -19,7 +19,7 @@ from openai import OpenAI
 from tests.support.environment import AT_START
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-EXAMPLE = REPOSITORY / "examples" / "smollm2"
+EXAMPLE = REPOSITORY / "examples" / "smollm2_eagle3"
 MODEL_NAME = "smollm2"
 # Only against a server that hangs; a busy machine may take its time.
 START_LIMIT_S = 600
@@ -33,7 +33,7 @@ class Server:
 
     Args:
         log: file that receives what the server prints.
-        launcher_arguments: for `examples/smollm2/serve.py`.
+        launcher_arguments: for `examples/smollm2_eagle3/serve.py`.
     """
 
     def __init__(self, log: Path, *launcher_arguments: str) -> None:

@@ -5,7 +5,7 @@
 Without --target and --draft it serves the example's pair. Arguments after `--` go to
 `vllm serve` as they are and win over what this script chooses.
 
-    python examples/smollm2/serve.py --port 8000 -- --max-num-seqs 32
+    python examples/smollm2_eagle3/serve.py --port 8000 -- --max-num-seqs 32
 """
 
 import argparse

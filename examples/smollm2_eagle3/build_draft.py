@@ -6,7 +6,7 @@ The draft is one Llama layer with weights derived from the target's (induction.p
 how). It proposes what followed the newest token earlier in the text. It shares the
 target's embeddings and head, so the folder is small.
 
-    python examples/smollm2/build_draft.py
+    python examples/smollm2_eagle3/build_draft.py
 """
 
 import argparse
