@@ -21,6 +21,11 @@ BACKEND ?= cpu
 #: PYTEST_ARGS  further arguments for pytest, such as "-k status -x"
 PYTEST_ARGS ?=
 
+PYTEST = $(VENV)/bin/python -m pytest
+# Model-level tests share the cores by files; an engine wants both for itself.
+TEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -m "not (engine or server)" -n 2 \
+	--dist loadfile && $(PYTEST) -m "engine or server"
+
 SETUP = $(if $(PYTHON),,$(error Python 3.11 to 3.14 was not found; name one: make \
 	PYTHON=/path/to/python3.11 ...))$(PYTHON) tools/setup_env.py \
 	--venv $(VENV) --backend $(BACKEND)
@@ -40,7 +45,7 @@ venv: ## Create the environment: vLLM and this fork (resumes; does nothing when 
 .PHONY: test
 test: ## Set up, and run the tests
 	@$(SETUP) --with test
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),$(PYTEST) $(PYTEST_ARGS),$(TEST_ALL))
 
 .PHONY: lint
 lint: ## Set up, and check style and types
@@ -54,6 +59,7 @@ lint: ## Set up, and check style and types
 .PHONY: clean
 clean: ## Remove the environment, caches and build results
 	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -f vllm_eagle3/*.so
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
--include make/serve.mk
+-include make/*.mk

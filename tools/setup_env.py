@@ -23,6 +23,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 REQUIREMENTS = REPOSITORY / "requirements"
 LOCKS = REQUIREMENTS / "lock"
+# What an editable installation is built from; Python files are read where they are.
+BUILD_FILES = ("pyproject.toml", "setup.py", "CMakeLists.txt")
+NATIVE_SOURCES = REPOSITORY / "csrc"
 VLLM_METADATA = REPOSITORY / "tools" / "vllm_cpu_metadata"
 
 PYTHONS = ((3, 11), (3, 15))  # from, up to but without: what vLLM supports
@@ -138,7 +141,10 @@ def steps(environment: Environment, extras: list[str]) -> list[Step]:
         "fork",
         "vllm-eagle3, as an editable installation",
         lambda: make.install(*LOCAL, "--editable", str(REPOSITORY)),
-        (REPOSITORY / "pyproject.toml", REPOSITORY / "setup.py"),
+        (
+            *(REPOSITORY / name for name in BUILD_FILES),
+            *(path for path in sorted(NATIVE_SOURCES.rglob("*")) if path.is_file()),
+        ),
     )
     around_vllm = [install_vllm]
     if make.backend == "cpu":
@@ -211,8 +217,8 @@ def main() -> int:
         dest="extras",
         action="append",
         default=[],
-        choices=("test", "lint"),
-        help="also install the tools for the tests, or for lint; repeatable",
+        choices=("test", "lint", "bench"),
+        help="also install what the tests, lint or the benchmarks need; repeatable",
     )
     options = parser.parse_args()
     version = sys.version_info[:2]

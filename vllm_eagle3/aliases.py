@@ -11,10 +11,13 @@ A draft without ``architectures`` gets transformers' name for its model type
 (``DeepSeekMTPModel``), whatever name it gave; then ``method: eagle3`` puts
 ``Eagle3`` in front of every name that neither starts nor ends with it.
 
-Fix: register the outcome. The names go in as strings, so nothing is imported.
+Fix: register the outcome. The names go in as strings, so nothing is imported. Names
+that stay unknown are refused in a sentence that says which are right.
 """
 
+from collections.abc import Iterable
 from contextlib import ExitStack
+from typing import NoReturn
 
 from vllm_eagle3.subtree import PACKAGE
 
@@ -27,6 +30,16 @@ ALIASES = {
     # config.json, and by the prefixed name once the method is known.
     "LlamaEagle3DraftModel": _LLAMA,
     "Eagle3LlamaEagle3DraftModel": _LLAMA,
+    "GptOssForCausalLMEagle3": _LLAMA,  # named after its target
+    "LlamaForCausalLMEagle4": _LLAMA,  # norms of EAGLE-3.1, which the config states
+    "Eagle3LlamaForCausalLMEagle4": _LLAMA,
+    # P-EAGLE. vLLM knows the names without the prefix that it gives them.
+    "Eagle3PEagleDraftModel": _LLAMA,
+    "Eagle3PeagleLlamaForCausalLM": _LLAMA,
+    "Eagle3PeagleQwen3ForCausalLM": _QWEN3,
+    "Qwen3ForCausalLMEagle3": _QWEN3,
+    "DeepseekV2ForCausalLMEagle3": _DEEPSEEK,
+    "DeepseekV3ForCausalLMEagle3": _DEEPSEEK,
     # No `architectures` in config.json; model_type decides.
     "Eagle3LlamaModel": _LLAMA,
     "Eagle3Qwen3Model": _QWEN3,
@@ -48,3 +61,30 @@ def register(undo: ExitStack) -> None:
         if name not in ModelRegistry.models:
             ModelRegistry.register_model(name, target)
             undo.callback(ModelRegistry.models.pop, name, None)
+
+
+def check_architectures(names: Iterable[str]) -> None:
+    """Checks that vLLM's registry knows one of a draft's architectures.
+
+    Raises:
+        ValueError: naming those that are right for an EAGLE-3 draft.
+    """
+    from vllm.model_executor.models.registry import ModelRegistry
+
+    if ModelRegistry.models.keys().isdisjoint(names):
+        refuse_architectures(list(names))
+
+
+def refuse_architectures(names: list[str] | None) -> NoReturn:
+    """Says which architectures an EAGLE-3 draft may name.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(
+        f"The draft's config leads to architectures {names}, which are no EAGLE-3 "
+        "draft that vLLM can serve. Set architectures to [Eagle3LlamaForCausalLM], to "
+        "[Eagle3Qwen3ForCausalLM] if its layers have q_norm and k_norm, or to "
+        "[Eagle3DeepseekV2ForCausalLM] if they have latent attention. A plain language "
+        'model is no EAGLE-3 draft; serve it with "method": "draft_model".'
+    )

@@ -28,3 +28,15 @@ def lift_layer_ids(config: Any) -> None:
         return
     if nested.get(KEY):
         setattr(config, KEY, list(nested[KEY]))
+
+
+def drop_null_flag(config: Any) -> None:
+    """Removes a null ``use_aux_hidden_state``, which the V1 runner takes for no.
+
+    ModelOpt writes null where a key is not set, and means its default, yes.
+    """
+    nested = getattr(config, "eagle_config", None)
+    if isinstance(nested, dict) and nested.get("use_aux_hidden_state", True) is None:
+        config.eagle_config = {
+            key: value for key, value in nested.items() if key != "use_aux_hidden_state"
+        }

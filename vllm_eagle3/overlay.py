@@ -23,17 +23,23 @@ from vllm_eagle3 import (
     __version__,
     aliases,
     aux_layer_ids,
+    config_class,
     draft_config,
+    greedy,
+    layer_count,
+    native,
+    null_quantization,
     rebind,
+    speculators_keys,
     subtree,
+    switches,
     symbols,
     versions,
 )
 
 OFF_SWITCH = "VLLM_EAGLE3_DISABLE"
 # Set by the process that logged the line, inherited by its children. It must not
-# begin with VLLM_: vLLM complains about variables of its own that it does not
-# know, and refuses to start with --fail-on-environ-validation.
+# begin with VLLM_, see switches.py.
 _ANNOUNCED = "_VLLM_EAGLE3_ANNOUNCED"
 
 
@@ -80,7 +86,7 @@ def activate() -> None:
 
 
 def _try_to_activate() -> Outcome:
-    if _switched_off():
+    if switches.is_set(OFF_SWITCH):
         return Outcome(False, f"switched off by {OFF_SWITCH}", wanted=False)
     folder = subtree.models_folder()
     reason = (
@@ -99,18 +105,6 @@ def _try_to_activate() -> Outcome:
             "plugins (vllm.plugins.load_general_plugins())",
         )
     return Outcome(True)
-
-
-def _switched_off() -> bool:
-    value = os.environ.get(OFF_SWITCH)
-    if value is None:
-        return False
-    # Tell vLLM about the variable, see _ANNOUNCED. Only when it is set: known
-    # variables are part of vLLM's compile cache keys.
-    from vllm.envs import environment_variables
-
-    environment_variables.setdefault(OFF_SWITCH, lambda: os.environ.get(OFF_SWITCH))
-    return value.strip().lower() not in ("", "0", "false", "no", "off")
 
 
 def _shadowing_reason(folder: Path) -> str | None:
@@ -154,9 +148,19 @@ def _apply(folder: Path) -> None:
         aliases.register(undo)
         # LLM() sets up logging only after it has loaded the plugins, so the line
         # gets a second chance when the draft's config is made.
+        config_class.watch(undo)
+        null_quantization.watch(undo)
+        speculators_keys.watch(undo)
         draft_config.watch(
-            undo, aux_layer_ids.lift_layer_ids, lambda _: _announce(_outcome)
+            undo,
+            lambda draft: aliases.check_architectures(draft.architectures),
+            aux_layer_ids.drop_null_flag,
+            aux_layer_ids.lift_layer_ids,
+            lambda _: _announce(_outcome),
         )
+        layer_count.watch(undo)
+        greedy.watch(undo)
+        native.load()
         undo.pop_all()
 
 

@@ -6,7 +6,7 @@ import argparse
 import importlib.util
 from dataclasses import dataclass
 
-from vllm_eagle3 import __version__, overlay, subtree, versions
+from vllm_eagle3 import __version__, native, overlay, subtree, versions
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ def describe(status: Status) -> str:
         f"combination  {'tested' if tested else _untested()}",
         f"overlay      {'active' if status.active else 'inactive'}",
     ]
-    if not status.active:
+    if status.active:
+        lines.append(f"operators    {native.load()}")
+    else:
         lines.append(f"reason       {status.outcome.reason}")
     lines += [f"{name}\n    {file}" for name, file in status.files.items()]
     return "\n".join(lines)

@@ -23,16 +23,17 @@ class Run:
     Attributes:
         family: Model family of target and draft.
         draft: Name in ``checkpoints.DRAFT_CASES``, or ``PLAIN`` for no speculation.
-        local_argmax: Draft through ``get_top_tokens`` instead of whole logits.
+        whole_logits: Draft by whole logits over the target's ids, as vLLM does by
+            default, instead of through ``get_top_tokens``, as the fork has it do.
     """
 
     family: str
     draft: str
-    local_argmax: bool = False
+    whole_logits: bool = False
 
     @property
     def name(self) -> str:
-        suffix = "+local-argmax" if self.local_argmax else ""
+        suffix = "+whole-logits" if self.whole_logits else ""
         return f"{self.family}/{self.draft}{suffix}"
 
 
@@ -119,8 +120,8 @@ GROUPS = {
     "v1": Group(
         runs=(
             *_llama(PLAIN, *_VOCABULARIES, "no-hidden-state", "no-embedding", "broken"),
-            Run("llama", "full", local_argmax=True),
-            Run("llama", "reduced", local_argmax=True),
+            Run("llama", "full", whole_logits=True),
+            Run("llama", "reduced", whole_logits=True),
             *(
                 Run(family, draft)
                 for family in ("qwen3", "deepseek")
@@ -131,7 +132,7 @@ GROUPS = {
     "v2": Group(
         runs=(
             *_llama(PLAIN, *_VOCABULARIES),
-            Run("llama", "reduced", local_argmax=True),
+            Run("llama", "reduced", whole_logits=True),
         ),
         request_count=6,
         max_tokens=24,
@@ -139,9 +140,9 @@ GROUPS = {
     ),
     "tensor-parallel": Group(
         runs=(
-            *_llama("full", "default", "reduced"),
-            # Where each rank's winner has to be mapped after the ranks agree.
-            Run("llama", "permuted", local_argmax=True),
+            # Each rank's winner has to be mapped after the ranks agree.
+            *_llama("full", "default", "reduced", "permuted"),
+            Run("llama", "reduced", whole_logits=True),
         ),
         request_count=8,
         max_tokens=30,

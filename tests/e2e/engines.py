@@ -103,6 +103,7 @@ def _describe_draft(runner: Any) -> dict[str, Any]:
         if drafter is not None:
             return {
                 "draft_file": inspect.getfile(type(drafter.model)),
+                "local_argmax": drafter.use_local_argmax_reduction,
                 # Set by vLLM when the compiled code has run for the first time.
                 "compiled": getattr(drafter.model.model, "compiled", False),
             }
@@ -124,8 +125,9 @@ def _start(run: Run, group: Group, folder: Path) -> "LLM":
             "method": "eagle3",
             "model": str(draft),
             "num_speculative_tokens": NUM_SPECULATIVE_TOKENS,
-            "use_local_argmax_reduction": run.local_argmax,
         }
+        if run.whole_logits:
+            speculative_config["use_local_argmax_reduction"] = False
     return LLM(
         model=str(target),
         speculative_config=speculative_config,

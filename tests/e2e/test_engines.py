@@ -5,6 +5,7 @@
 The expected counts come from ``simulation.py``, which knows nothing of vLLM.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_counts_are_exact(engine_runs, group: str, run: Run):
     [
         ("v1", "llama/permuted"),
         ("v2", "llama/permuted"),
-        ("tensor-parallel", "llama/permuted+local-argmax"),
+        ("tensor-parallel", "llama/permuted"),
     ],
 )
 def test_remapped_full_vocabulary_counts_as_unmapped(
@@ -74,6 +75,29 @@ def test_remapped_full_vocabulary_counts_as_unmapped(
     remapped = _report(engine_runs, group, name)
     assert remapped["counts"] == unmapped["counts"]
     assert remapped["outputs"] == unmapped["outputs"]
+
+
+@pytest.mark.parametrize("group, run", _named(SPECULATING))
+def test_greedy_drafting_takes_the_local_argmax_by_default(
+    engine_runs, group: str, run: Run
+):
+    """On both runners, in every worker, and unless the user says otherwise."""
+    _, *workers = _report(engine_runs, group, run.name)["processes"]
+    assert [worker["local_argmax"] for worker in workers] == (
+        [not run.whole_logits] * GROUPS[group].tensor_parallel
+    )
+
+
+@pytest.mark.parametrize(
+    "group, run",
+    _named([(group, run) for group, run in SPECULATING if run.whole_logits]),
+)
+def test_whole_logits_draft_the_same(engine_runs, group: str, run: Run):
+    """Against the default, which builds no logits over the target's ids."""
+    by_default = _report(engine_runs, group, replace(run, whole_logits=False).name)
+    whole = _report(engine_runs, group, run.name)
+    assert whole["outputs"] == by_default["outputs"]
+    assert whole["counts"] == by_default["counts"]
 
 
 @pytest.mark.parametrize("draft", ["no-hidden-state", "no-embedding"])

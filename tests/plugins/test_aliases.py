@@ -37,6 +37,29 @@ DEEPSEEK = {key: value for key, value in LLAMA.items() if key != "head_dim"} | {
 DRAFTS = {
     "llama, no architectures": (LLAMA, None, "llama_eagle3"),
     "LlamaEagle3DraftModel": (LLAMA, "LlamaEagle3DraftModel", "llama_eagle3"),
+    "LlamaForCausalLMEagle4": (LLAMA, "LlamaForCausalLMEagle4", "llama_eagle3"),
+    "gpt-oss": (
+        LLAMA | {"model_type": "gpt_oss"},
+        "GptOssForCausalLMEagle3",
+        "llama_eagle3",
+    ),
+    "P-EAGLE": (LLAMA, "PEagleDraftModel", "llama_eagle3"),
+    "P-EAGLE, qwen3": (QWEN3, "PeagleQwen3ForCausalLM", "qwen3_eagle3"),
+    "llama of a DeepSeek target": (
+        LLAMA | {"model_type": "deepseek_v3"},
+        "LlamaForCausalLMEagle3",
+        "llama_eagle3",
+    ),
+    "kimi_k2": (
+        DEEPSEEK | {"model_type": "kimi_k2"},
+        "Eagle3DeepseekV2ForCausalLM",
+        "deepseek_eagle3",
+    ),
+    "deepseek_v3, SpecForge's name": (
+        DEEPSEEK,
+        "DeepseekV3ForCausalLMEagle3",
+        "deepseek_eagle3",
+    ),
     "qwen3, no architectures": (QWEN3, None, "qwen3_eagle3"),
     "deepseek_v3, no architectures": (DEEPSEEK, None, "deepseek_eagle3"),
     "deepseek_v3, vLLM's name": (
@@ -66,25 +89,44 @@ def write_config(folder: Path, config: dict[str, Any], architecture: str | None)
     return str(folder)
 
 
-@pytest.mark.parametrize("case", DRAFTS)
-def test_a_draft_is_served_by_its_family(case, tmp_path, inspect_here):
+def draft_model_config(
+    folder: Path, config: dict[str, Any], architecture: str | None
+) -> Any:
     from vllm.engine.arg_utils import EngineArgs
 
-    config, architecture, family = DRAFTS[case]
     arguments = EngineArgs(
-        model=write_config(tmp_path / "target", LLAMA, "LlamaForCausalLM"),
+        model=write_config(folder / "target", LLAMA, "LlamaForCausalLM"),
         skip_tokenizer_init=True,
         max_model_len=512,
         dtype="float32",
         speculative_config={
             "method": "eagle3",
-            "model": write_config(tmp_path / "draft", config, architecture),
+            "model": write_config(folder / "draft", config, architecture),
             "num_speculative_tokens": 2,
         },
     )
-    draft = arguments.create_engine_config().speculative_config.draft_model_config
+    return arguments.create_engine_config().speculative_config.draft_model_config
+
+
+@pytest.mark.parametrize("case", DRAFTS)
+def test_a_draft_is_served_by_its_family(case, tmp_path, inspect_here):
+    config, architecture, family = DRAFTS[case]
+    draft = draft_model_config(tmp_path, config, architecture)
     model, _ = draft.registry.resolve_model_cls(draft.architectures, draft)
     assert model.__module__ == f"{MODELS}.{family}"
+
+
+@pytest.mark.parametrize(
+    ("config", "architecture"),
+    [
+        (LLAMA | {"model_type": "mistral"}, "MistralForCausalLM"),
+        (LLAMA | {"model_type": "mistral"}, None),
+        (LLAMA, "Eagle3DraftModel"),
+    ],
+)
+def test_a_name_of_no_draft_is_refused(config, architecture, tmp_path, inspect_here):
+    with pytest.raises(ValueError, match="which are no EAGLE-3 draft that vLLM can"):
+        draft_model_config(tmp_path, config, architecture)
 
 
 def stock_names() -> set[str]:

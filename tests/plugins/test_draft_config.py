@@ -61,6 +61,14 @@ def test_drafts_of_another_method_are_left_alone():
     assert not hasattr(config, IDS)
 
 
+def test_a_null_for_auxiliary_hidden_states_is_no_key():
+    nested = {"use_aux_hidden_state": None, IDS: [1, 5, 9]}
+    assert draft_config(eagle_config=nested).eagle_config == {IDS: [1, 5, 9]}
+    assert "use_aux_hidden_state" in nested
+    no = {"use_aux_hidden_state": False}
+    assert draft_config(eagle_config=no).eagle_config == no
+
+
 def test_the_drafts_own_config_is_not_changed():
     nested = {IDS: [1, 5, 9]}
     config = draft_config(eagle_config=nested)

@@ -25,8 +25,11 @@ def _process_group() -> None:
     from vllm.distributed import (
         init_distributed_environment,
         initialize_model_parallel,
+        model_parallel_is_initialized,
     )
 
+    if model_parallel_is_initialized():
+        return
     store = Path(tempfile.mkdtemp()) / "store"
     init_distributed_environment(
         world_size=1,

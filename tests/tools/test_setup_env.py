@@ -122,7 +122,7 @@ def pins(path: Path) -> dict[str, str]:
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])
 def test_a_lock_agrees_with_the_requirements(setup_env, backend):
     lock = pins(setup_env.LOCKS / f"{backend}.txt")
-    for name in ("build", "common", backend, "test", "lint"):
+    for name in ("build", "common", backend, "test", "bench", "lint"):
         required = pins(setup_env.REQUIREMENTS / f"{name}.txt")
         assert required
         for package, version in required.items():

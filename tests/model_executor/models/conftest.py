@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """A draft on disk that a test can bend before loading it."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from tests.support.checkpoints import (
     write_checkpoint,
 )
 from tests.support.drafts import load_draft
+
+AUX_IDS = "eagle_aux_hidden_state_layer_ids"
+AUX_KEYS = {AUX_IDS, "eagle_config", "num_aux_hidden_states", "num_aux_layers"}
 
 
 @dataclass
@@ -64,6 +68,8 @@ def make_draft(tmp_path: Path) -> Callable[..., Draft]:
         config = {"draft_vocab_size": draft_vocab, "num_hidden_layers": layers}
         if hidden is not None:
             config["hidden_size"] = hidden
+        if aux == 3 and changes.keys().isdisjoint(AUX_KEYS):
+            config[AUX_IDS] = [2, 4, 5]
         return Draft(
             tmp_path / f"draft{number}",
             draft_config(family, **(config | changes)),
@@ -71,3 +77,22 @@ def make_draft(tmp_path: Path) -> Callable[..., Draft]:
         )
 
     return make
+
+
+@pytest.fixture
+def eagle3_log(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
+    """Messages of the draft models at a level.
+
+    Taken before any handler: vLLM replaces those of its loggers when it makes the
+    first engine config of a process.
+    """
+    kept: list[logging.LogRecord] = []
+    handle = logging.Logger.handle
+
+    def keep(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if ".models.eagle3_" in record.name:
+            kept.append(record)
+        handle(logger, record)
+
+    monkeypatch.setattr(logging.Logger, "handle", keep)
+    return lambda level: [r.getMessage() for r in kept if r.levelno == level]

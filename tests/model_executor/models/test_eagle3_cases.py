@@ -183,8 +183,8 @@ def test_a8_a_head_can_be_shared_only_in_full_vocabulary(make_draft, family):
     [
         {"eagle_aux_hidden_state_layer_ids": [1, 3, 5, 7]},
         {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 3, 5, 7]}},
-        {"num_aux_hidden_states": 4},
-        {"num_aux_layers": 4},
+        {"num_aux_hidden_states": 4, "eagle_aux_hidden_state_layer_ids": [1, 3, 5, 7]},
+        {"num_aux_layers": 4, "eagle_aux_hidden_state_layer_ids": [1, 3, 5, 7]},
     ],
 )
 def test_a9_every_way_to_state_four_auxiliary_states(make_draft, family, keys):

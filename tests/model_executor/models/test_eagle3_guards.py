@@ -69,6 +69,12 @@ def test_rope_in_every_spelling(make_draft, family, keys, scaled):
     torch.testing.assert_close(cosines[:100], angles.cos().float(), atol=1e-5, rtol=0)
 
 
+@every_family
+def test_a_null_theta_is_an_absent_one(make_draft, family):
+    absent = rotations(make_draft(family).load())
+    assert torch.equal(rotations(make_draft(family, rope_theta=None).load()), absent)
+
+
 @gqa_family
 def test_rope_nested_in_speculators_format(make_draft, family):
     draft = make_draft(family)

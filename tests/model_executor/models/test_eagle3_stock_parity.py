@@ -18,6 +18,8 @@ from tests.support.checkpoints import HIDDEN, TARGET_VOCAB, target_config
 from tests.support.drafts import engine_config
 from tests.support.stock import CLASSES, build, make_ready, stock_class
 
+from .conftest import AUX_IDS
+
 TOKENS = 6
 EVERY_FOURTH = torch.arange(0, TARGET_VOCAB, 4)
 
@@ -61,7 +63,12 @@ OPTIONS = {
         norms("input_norm.weight", size=3 * HIDDEN),
     ),
     "three layers": (ALL, {"layers": 3}, {}, {}),
-    "four auxiliary states": (ALL, {"aux": 4}, {"num_aux_hidden_states": 4}, {}),
+    "four auxiliary states": (
+        ALL,
+        {"aux": 4},
+        {"num_aux_hidden_states": 4, AUX_IDS: [1, 3, 5, 7]},
+        {},
+    ),
     "no auxiliary states": (
         GQA,
         {},

@@ -42,6 +42,16 @@ class Eagle3DeepseekV2ForCausalLM(Eagle3ForCausalLM):
     """Serves drafts with latent attention: DeepSeek's, Kimi's."""
 
     layer_class = DeepseekEagle3DecoderLayer
+    # vLLM's latent attention fuses or absorbs them.
+    without_bias = frozenset(
+        {
+            "fused_qkv_a_proj",
+            "kv_a_proj_with_mqa",
+            "q_proj",
+            "q_b_proj",
+            "kv_b_proj",
+        }
+    )
 
     @classmethod
     def stacked_modules(cls, draft: Eagle3DraftConfig) -> StackedModules:

@@ -8,8 +8,8 @@ draft id `k` stands for target id `k + d2t[k]`, or by `t2d`, a mask over the tar
 ids that the draft can propose. `None` in place of offsets says that every draft id
 *is* the target id (vLLM PR #53458).
 
-This module and the two it imports own the sizes, both tensors, their checks and the
-widening of logits. They know torch and nothing of vLLM. An offset is
+This module and the three it imports own the sizes, both tensors, their checks and what
+is done to logits. They know torch and nothing of vLLM. An offset is
 `target id - draft id`; an id is an id: no name here holds one for the other.
 """
 
@@ -19,6 +19,11 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from .draft_vocabulary_ops import (
+    draft_argmax_to_target,
+    inverse_ids,
+    widen_draft_logits,
+)
 from .draft_vocabulary_sizes import (
     CheckpointTensor,
     VocabularySizes,
@@ -41,7 +46,10 @@ __all__ = [
     "check_head_rows",
     "check_mask",
     "check_sharing",
+    "draft_argmax_to_target",
+    "inverse_ids",
     "read_vocabulary",
+    "widen_draft_logits",
     "widen_logits",
 ]
 
@@ -99,7 +107,7 @@ def read_vocabulary(
     # right where the draft's whole vocabulary is the first target ids.
     never_built = not offsets.any() and sizes.embedded == sizes.draft
     if t2d is not None and not never_built:
-        check_mask(t2d, d2t.name, absolute_ids(offsets))
+        check_mask(sizes, t2d, d2t.name, absolute_ids(offsets))
     return DraftVocabulary(sizes, case, offsets)
 
 
@@ -136,10 +144,11 @@ def widen_logits(
         target_ids: int64 `[D]`, or `None` where a draft id is the target id.
 
     Returns:
-        `[tokens, T]`. `logits` itself where it has that width and needs no map.
+        `[tokens, T]`. `logits` itself where it has that width and needs no map. With a
+        map, `widen_draft_logits` does the same and takes its inverse ready made.
     """
     if target_ids is None:
         absent = target_vocab_size - logits.shape[-1]
         return F.pad(logits, (0, absent), value=-torch.inf) if absent else logits
-    widened = logits.new_full((*logits.shape[:-1], target_vocab_size), -torch.inf)
-    return widened.index_copy_(-1, target_ids, logits)
+    draft_ids = inverse_ids(target_ids, target_vocab_size)
+    return widen_draft_logits(logits, target_ids, draft_ids)

@@ -113,12 +113,20 @@ def _check_unique(name: str, target_ids: torch.Tensor) -> None:
         )
 
 
-def _marked_ids(t2d: CheckpointTensor) -> torch.Tensor:
+def _marked_ids(sizes: VocabularySizes, t2d: CheckpointTensor) -> torch.Tensor:
     name, mask = t2d
     if mask.ndim != 1:
         raise ValueError(
             f"{name} has shape {list(mask.shape)}. It must have one dimension, a mask "
             "over the target's ids; re-export the draft."
+        )
+    # A file of holes claims any length; said before its values fill the memory.
+    longest = 2 * max(sizes.target, sizes.embedded)
+    if len(mask) > longest:
+        raise ValueError(
+            f"{name} has {len(mask)} entries, but the target's vocabulary is "
+            f"{sizes.target} and vocab_size {sizes.embedded} in the draft's config. It "
+            f"must have at most {longest}; re-export the draft."
         )
     if mask.dtype != torch.bool:
         mask = mask.to(torch.float64)  # torch compares not all dtypes
@@ -139,7 +147,7 @@ def offsets_from_mask(sizes: VocabularySizes, t2d: CheckpointTensor) -> torch.Te
         ValueError: the mask marks another number of ids, or ids that are none of
             the target's.
     """
-    marked = _marked_ids(t2d)
+    marked = _marked_ids(sizes, t2d)
     if len(marked) != sizes.draft:
         raise ValueError(
             f"d2t is missing and {t2d.name} marks {len(marked)} target ids, but "
@@ -154,13 +162,18 @@ def offsets_from_mask(sizes: VocabularySizes, t2d: CheckpointTensor) -> torch.Te
     return marked - torch.arange(sizes.draft, device=marked.device)
 
 
-def check_mask(t2d: CheckpointTensor, d2t_name: str, target_ids: torch.Tensor) -> None:
+def check_mask(
+    sizes: VocabularySizes,
+    t2d: CheckpointTensor,
+    d2t_name: str,
+    target_ids: torch.Tensor,
+) -> None:
     """Check that `t2d` marks the mapped target ids `[D]` and nothing else.
 
     Raises:
         ValueError: naming the first target id on which mask and map disagree.
     """
-    marked = set(_marked_ids(t2d).tolist())
+    marked = set(_marked_ids(sizes, t2d).tolist())
     disagreement = sorted(marked ^ set(target_ids.tolist()))
     if disagreement:
         target_id = disagreement[0]

@@ -15,67 +15,10 @@ import torch
 from vllm.config import VllmConfig
 
 from .draft_vocabulary import VocabularySizes
-
-# What EAGLE-3 exporters mean when they say nothing (arXiv 2503.01840: a low, a middle
-# and a high layer of the target).
-DEFAULT_AUX_HIDDEN_STATES = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecoderLayerConfig:
-    """What attention and MLP are built from.
-
-    Attributes:
-        head_dim: of queries, keys and values; `None` means hidden size over heads.
-        q_lora_rank: of latent attention; `None` where queries are not compressed.
-        layer_types: attention type of each layer, empty where all attend fully.
-        sliding_window: tokens that a `sliding_attention` layer sees.
-        qkv_bias, o_bias, mlp_bias: whether these projections have biases.
-    """
-
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int | None
-    q_lora_rank: int | None
-    intermediate_size: int
-    hidden_act: str
-    max_position_embeddings: int
-    layer_types: tuple[str, ...]
-    sliding_window: int | None
-    qkv_bias: bool
-    o_bias: bool
-    mlp_bias: bool
-
-    @classmethod
-    def resolve(cls, keys: "_ConfigKeys", served_length: int) -> "DecoderLayerConfig":
-        """Absent keys mean what transformers' Llama and Qwen3 configs default to.
-
-        `qkv_bias` decides over `attention_bias`, which older configs call `bias`.
-        `max_position_embeddings` defaults to what the target serves: vLLM raises a
-        smaller value to it, but not an absent one.
-        """
-        attention_bias = bool(keys.top("attention_bias") or keys.top("bias"))
-        num_heads = keys.required("num_attention_heads")
-        return cls(
-            num_heads=num_heads,
-            num_kv_heads=keys.top("num_key_value_heads", num_heads),
-            head_dim=keys.top("head_dim"),
-            q_lora_rank=keys.top("q_lora_rank"),
-            intermediate_size=keys.required("intermediate_size"),
-            hidden_act=keys.top("hidden_act", "silu"),
-            max_position_embeddings=keys.top("max_position_embeddings", served_length),
-            layer_types=tuple(keys.top("layer_types", ())),
-            sliding_window=keys.top("sliding_window"),
-            qkv_bias=bool(keys.top("qkv_bias", attention_bias)),
-            o_bias=attention_bias,
-            mlp_bias=bool(keys.top("mlp_bias", False)),
-        )
-
-    def window_of(self, index: int) -> int | None:
-        """Tokens that layer `index` sees, or `None` for all."""
-        if self.layer_types[index : index + 1] == ("sliding_attention",):
-            return self.sliding_window
-        return None
+from .eagle3_aux_states import AuxHiddenStates
+from .eagle3_config_keys import ConfigKeys, settle_rope_theta
+from .eagle3_layer_config import DecoderLayerConfig
+from .eagle3_parallel import mask_token_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +38,17 @@ class Eagle3DraftConfig:
         dtype: of the target, in which auxiliary hidden states arrive.
         use_aux_hidden_state: whether `fc` combines auxiliary hidden states; without,
             the target's last hidden states enter as they are.
-        num_aux_hidden_states: how many of them `fc` reads.
+        aux: which of the target's hidden states `fc` reads.
         norm_before_fc: one norm over the concatenated auxiliary states (`input_norm`).
         fc_norm: a norm of its own for each auxiliary state.
         norm_before_residual: whether the first layer's residual is taken after
             `hidden_norm`.
         norm_output: whether the next draft step reads hidden states after the final
             norm.
+        tie_word_embeddings: whether own embeddings are the head of a draft that has
+            no `lm_head`.
         logit_scale: factor on the draft's logits.
-        parallel_drafting: P-EAGLE, all draft tokens from one pass (arXiv 2602.01469).
+        mask_token_id: of parallel drafting, see `eagle3_parallel.py`; `None` without.
     """
 
     hf_config: Any
@@ -116,17 +61,27 @@ class Eagle3DraftConfig:
     rms_norm_eps: float
     dtype: torch.dtype
     use_aux_hidden_state: bool
-    num_aux_hidden_states: int
+    aux: AuxHiddenStates
     norm_before_fc: bool
     fc_norm: bool
     norm_before_residual: bool
     norm_output: bool
+    tie_word_embeddings: bool
     logit_scale: float
-    parallel_drafting: bool
+    mask_token_id: int | None
 
     def family_key(self, key: str) -> Any:
         """A key that only some families have, and that those need."""
-        return _ConfigKeys(self.hf_config).required(key)
+        return ConfigKeys(self.hf_config).required(key)
+
+    @property
+    def parallel_drafting(self) -> bool:
+        """P-EAGLE: all draft tokens from one pass."""
+        return self.mask_token_id is not None
+
+    @property
+    def num_aux_hidden_states(self) -> int:
+        return self.aux.count
 
     @property
     def fc_input_size(self) -> int:
@@ -141,9 +96,8 @@ class Eagle3DraftConfig:
 
         `norm_before_fc` and `use_aux_hidden_state`: `eagle_config`, then (the former
         only, as vLLM's runners do) the top level. `target_hidden_size`: the key, else
-        the target's own. The number of auxiliary hidden states: see
-        `_num_aux_hidden_states`. A null is an absent key, but for
-        `use_aux_hidden_state`, which vLLM's runners read as false.
+        the target's own. Auxiliary hidden states: see `AuxHiddenStates`. A null is an
+        absent key.
 
         Raises:
             ValueError: a key has a value that cannot be served; the message names it.
@@ -156,99 +110,86 @@ class Eagle3DraftConfig:
             )
         target = vllm_config.model_config
         hf_config = speculative.draft_model_config.hf_config
-        keys = _ConfigKeys(hf_config)
+        settle_rope_theta(hf_config)
+        keys = ConfigKeys(hf_config)
+        target_layers = target.get_total_num_hidden_layers()
+        num_layers = _num_layers(keys, target_layers)
+        use_aux = _use_aux_hidden_state(keys, vllm_config)
         return cls(
             hf_config=hf_config,
-            layer=DecoderLayerConfig.resolve(keys, target.max_model_len),
+            layer=DecoderLayerConfig.resolve(
+                keys, num_layers=num_layers, served_length=target.max_model_len
+            ),
             vocabulary=VocabularySizes.resolve(
                 target=target.get_vocab_size(),
-                embedded=keys.required("vocab_size"),
+                embedded=keys.required_count("vocab_size"),
                 draft_vocab_size=keys.top("draft_vocab_size"),
             ),
-            hidden_size=keys.required("hidden_size"),
-            target_hidden_size=_target_hidden_size(keys, target.get_hidden_size()),
-            num_layers=keys.required("num_hidden_layers"),
-            first_layer_id=target.get_total_num_hidden_layers(),
-            rms_norm_eps=keys.top("rms_norm_eps", 1e-6),
+            hidden_size=keys.required_count("hidden_size"),
+            target_hidden_size=_target_hidden_size(
+                keys, target.get_hidden_size(), use_aux
+            ),
+            num_layers=num_layers,
+            first_layer_id=target_layers,
+            rms_norm_eps=keys.number("rms_norm_eps", 1e-6),
             # vLLM has settled it by now; its annotation still allows "auto".
             dtype=cast(torch.dtype, target.dtype),
-            use_aux_hidden_state=bool(keys.eagle.get("use_aux_hidden_state", True)),
-            num_aux_hidden_states=_num_aux_hidden_states(keys),
-            norm_before_fc=bool(keys.nested_or_top("norm_before_fc", False)),
-            fc_norm=bool(keys.top("fc_norm", False)),
-            norm_before_residual=bool(keys.top("norm_before_residual", False)),
-            norm_output=bool(keys.top("norm_output", False)),
-            logit_scale=keys.top("logit_scale", 1.0),
-            parallel_drafting=speculative.parallel_drafting,
+            use_aux_hidden_state=use_aux,
+            aux=(
+                AuxHiddenStates.resolve(keys, target_layers)
+                if use_aux
+                else AuxHiddenStates.none()
+            ),
+            norm_before_fc=keys.nested_or_top_flag("norm_before_fc"),
+            fc_norm=keys.flag("fc_norm"),
+            norm_before_residual=keys.flag("norm_before_residual"),
+            norm_output=keys.flag("norm_output"),
+            tie_word_embeddings=keys.flag("tie_word_embeddings"),
+            logit_scale=keys.number("logit_scale", 1.0),
+            mask_token_id=(
+                mask_token_id(keys) if speculative.parallel_drafting else None
+            ),
         )
 
 
-class _ConfigKeys:
-    """Reads optional keys at the top level and in `eagle_config`; null is absent."""
-
-    def __init__(self, hf_config: Any) -> None:
-        self._hf_config = hf_config
-        self.eagle: dict[str, Any] = self.top("eagle_config", {})
-
-    def top(self, key: str, default: Any = None) -> Any:
-        value = getattr(self._hf_config, key, None)
-        return default if value is None else value
-
-    def count(self, key: str) -> int | None:
-        """A positive integer, or `None` where the key is absent."""
-        value = self.top(key)
-        if value is None or (type(value) is int and value > 0):
-            return value
+def _num_layers(keys: ConfigKeys, target_layers: int) -> int:
+    """Bounded before layers are built: a slip of a key must not fill the memory."""
+    num_layers = keys.required_count("num_hidden_layers")
+    if num_layers > target_layers:
         raise ValueError(
-            f"{key} is {value!r} in the draft's config. It must be a positive integer."
+            f"num_hidden_layers is {num_layers} in the draft's config, more than the "
+            f"{target_layers} layers of the target. Set it to the number of layers "
+            "that the draft's checkpoint holds."
         )
-
-    def required(self, key: str) -> Any:
-        value = self.top(key)
-        if value is None:
-            raise ValueError(
-                f"{key} is not set in the draft's config. An EAGLE-3 draft needs it; "
-                "add the value that the draft was trained with."
-            )
-        return value
-
-    def nested_or_top(self, key: str, default: Any) -> Any:
-        value = self.eagle.get(key)
-        return self.top(key, default) if value is None else value
+    return num_layers
 
 
-def _num_aux_hidden_states(keys: _ConfigKeys) -> int:
-    """The count that the keys agree on, or `DEFAULT_AUX_HIDDEN_STATES`.
-
-    Read: `num_aux_hidden_states`, `num_aux_layers`, and the length of
-    `eagle_aux_hidden_state_layer_ids` at the top level and in `eagle_config`.
-    """
-    ids = "eagle_aux_hidden_state_layer_ids"
-    found = {
-        "num_aux_hidden_states": keys.count("num_aux_hidden_states"),
-        "num_aux_layers": keys.count("num_aux_layers"),
-        ids: len(keys.top(ids, ())) or None,
-        f"eagle_config.{ids}": len(keys.eagle.get(ids) or ()) or None,
-    }
-    counts = {key: count for key, count in found.items() if count is not None}
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{key} says {count}" for key, count in counts.items())
+def _use_aux_hidden_state(keys: ConfigKeys, vllm_config: VllmConfig) -> bool:
+    """As vLLM's V1 runner reads it: in `eagle_config` alone, true unless it says no."""
+    used = keys.nested_or_top_flag("use_aux_hidden_state", True)
+    if not used and keys.nested("use_aux_hidden_state") is None:
         raise ValueError(
-            f"The draft's config contradicts itself on the number of auxiliary hidden "
-            f"states: {listed}. Keep the one that fc.weight was trained with."
+            "use_aux_hidden_state is false at the top level of the draft's config, "
+            "where vLLM's runners do not read it. Move it into eagle_config."
         )
-    return next(iter(counts.values()), DEFAULT_AUX_HIDDEN_STATES)
+    if not used and vllm_config.use_v2_model_runner:
+        raise ValueError(
+            "use_aux_hidden_state is false in the draft's config, but Model Runner V2 "
+            "hands auxiliary hidden states to every draft. Set "
+            "VLLM_USE_V2_MODEL_RUNNER=0 in the environment of the server."
+        )
+    return used
 
 
-def _target_hidden_size(keys: _ConfigKeys, actual: int) -> int:
-    own = keys.required("hidden_size")
-    if not keys.eagle.get("use_aux_hidden_state", True) and own != actual:
+def _target_hidden_size(keys: ConfigKeys, actual: int, use_aux: bool) -> int:
+    own = keys.required_count("hidden_size")
+    if not use_aux and own != actual:
         raise ValueError(
             f"hidden_size is {own} in the draft's config and {actual} in the target's, "
             "but use_aux_hidden_state is false, so the draft takes the target's hidden "
             "states as they are. Serve the draft with the target it was trained for."
         )
-    declared = keys.top("target_hidden_size", actual)
+    declared = keys.count("target_hidden_size", actual)
     if declared != actual:
         raise ValueError(
             f"target_hidden_size is {declared!r} in the draft's config, but the "

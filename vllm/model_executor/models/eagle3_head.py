@@ -15,37 +15,28 @@ import torch
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
-from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.multimodal.inputs import NestedTensors
 
 from .draft_vocabulary import check_head_rows, check_sharing
 from .eagle3 import Eagle3Model
+from .eagle3_biases import fit_biases
 from .eagle3_checkpoint import Eagle3Checkpoint
 from .eagle3_config import Eagle3DraftConfig
+from .eagle3_kind import check_kind
 from .eagle3_layer import Eagle3DecoderLayer
 from .eagle3_loading import Eagle3WeightLoader
+from .eagle3_parallel import (
+    MaskHidden,
+    check_mask_hidden,
+    check_mask_token,
+    log_unused_mask,
+)
+from .eagle3_quant_head import HeadBuilder, fitting_head
 from .eagle3_quantization import draft_quantization
 from .eagle3_slots import StackedModules
-from .eagle3_vocabulary import DraftVocabularyMap, deliver
+from .eagle3_vocabulary import DraftVocabularyMap
 from .interfaces import LocalArgmaxMixin, SupportsEagle, SupportsEagle3
 from .utils import maybe_prefix
-
-
-class MaskHidden(nn.Module):
-    """P-EAGLE's stand-in for hidden states not yet known, `[1, features]`.
-
-    A module of its own, so that vLLM can reload it by itself.
-    """
-
-    hidden: torch.Tensor
-
-    def __init__(self, features: int) -> None:
-        super().__init__()
-        self.register_buffer("hidden", torch.zeros(1, features), persistent=False)
-
-    def load(self, hidden: torch.Tensor) -> None:
-        """Take `features` values of any shape."""
-        deliver(self.hidden, hidden.reshape(1, -1))
 
 
 class Eagle3ForCausalLM(
@@ -54,6 +45,8 @@ class Eagle3ForCausalLM(
     """An EAGLE-3 draft of any family; see `DraftVocabularyMap` for its ids."""
 
     layer_class: ClassVar[type[Eagle3DecoderLayer]]
+    # Projections of the family that cannot have a bias, whatever a checkpoint holds.
+    without_bias: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def stacked_modules(cls, draft: Eagle3DraftConfig) -> StackedModules:
@@ -65,6 +58,7 @@ class Eagle3ForCausalLM(
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         draft = Eagle3DraftConfig.resolve(vllm_config)
+        draft.aux.log_doubts()
         super().__init__(draft.vocabulary)
         self.draft = draft
         self.config = self.draft.hf_config
@@ -79,12 +73,8 @@ class Eagle3ForCausalLM(
         )
         # Padding past the target's ids is cut off at load, so never scored.
         scored = self.draft.vocabulary.scored
-        self.lm_head = ParallelLMHead(
-            scored,
-            self.draft.hidden_size,
-            quant_config=self.quant_config,
-            prefix=maybe_prefix(prefix, "lm_head"),
-        )
+        self._build_head = HeadBuilder(vllm_config, draft, prefix)
+        self.lm_head = self._build_head(self.quant_config)
         self.logits_processor = LogitsProcessor(scored, scale=self.draft.logit_scale)
         if self.draft.parallel_drafting:
             self.mask = MaskHidden(self.draft.fc_input_size)
@@ -148,8 +138,23 @@ class Eagle3ForCausalLM(
             return None
         return self.widen(logits)
 
-    # `get_top_tokens`, `[tokens, hidden]` to `[tokens]` int64 target ids, comes from
-    # `LocalArgmaxMixin`: argmax over draft ids, then one gather of offsets.
+    def get_top_tokens(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """The best target id of each token, without logits over the target's ids.
+
+        Overrides `LocalArgmaxMixin`, which maps by offsets.
+
+        Args:
+            hidden_states: `[tokens, hidden]`.
+
+        Returns:
+            `[tokens]` int64: `compute_logits(hidden_states).argmax(-1)`, but that of
+            equal logits the lowest draft id wins.
+        """
+        if self.lm_head.tp_size > 1:
+            # Ranks exchange their winners, and no logits.
+            winners = self.logits_processor.get_top_tokens(self.lm_head, hidden_states)
+            return self.to_target(winners)
+        return self.top_ids(self.logits_processor(self.lm_head, hidden_states))
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Load a checkpoint, or later a part of one (a weight update at run time).
@@ -166,10 +171,12 @@ class Eagle3ForCausalLM(
                 the vocabulary sizes. No parameter has changed then.
         """
         checkpoint = Eagle3Checkpoint.read(weights)
+        self._check_kind(checkpoint)
         shared = self._check_shared(checkpoint)
         self._fit_vocabulary(checkpoint)
         vocabulary = self.read_map(checkpoint.d2t, checkpoint.t2d, keep=self._loaded)
-        self._check_mask_hidden(checkpoint)
+        self._check_parallel(checkpoint)
+        self._fit_modules(checkpoint)
         loader = Eagle3WeightLoader(self, self.draft, self._stacked, self.quant_config)
         loaded = loader.load(checkpoint, complete=not self._loaded, shared=shared)
         if self.draft.parallel_drafting and checkpoint.mask_hidden is not None:
@@ -192,6 +199,8 @@ class Eagle3ForCausalLM(
         replaced = {name for name in in_use if in_use[name] is not built[name]}
         if self._loaded:
             return frozenset(replaced)
+        if self.draft.tie_word_embeddings:
+            checkpoint.tie_head(self.draft.vocabulary.draft)
         own = {name for name in in_use if checkpoint.has_module(name)}
         check_sharing(
             self.draft.vocabulary,
@@ -207,26 +216,34 @@ class Eagle3ForCausalLM(
     def _fit_vocabulary(self, checkpoint: Eagle3Checkpoint) -> None:
         """Check a head's rows and cut off padding; give short embeddings all rows."""
         sizes = self.draft.vocabulary
-        head = checkpoint.weights.get("lm_head.weight")
-        if head is not None:
-            check_head_rows(sizes, head)
+        for leaf in ("weight", "weight_packed"):
+            if head := checkpoint.weights.get(f"lm_head.{leaf}"):
+                check_head_rows(sizes, head)
         checkpoint.keep_head_rows(sizes.draft, sizes.scored)
-        checkpoint.fill_embedding_rows(sizes.embedded, sizes.embeddable)
+        checkpoint.fill_embedding_rows(
+            sizes.embedded, sizes.embeddable, self.draft.hidden_size
+        )
 
-    def _check_mask_hidden(self, checkpoint: Eagle3Checkpoint) -> None:
-        if not self.draft.parallel_drafting:
+    def _check_kind(self, checkpoint: Eagle3Checkpoint) -> None:
+        if not self._loaded:
+            check_kind(checkpoint, type(self), self.draft.hidden_size)
+
+    def _check_parallel(self, checkpoint: Eagle3Checkpoint) -> None:
+        """Check what parallel drafting needs; a later load may come without it."""
+        mask_token_id, found = self.draft.mask_token_id, checkpoint.mask_hidden
+        if mask_token_id is None:
+            log_unused_mask(found)
             return
-        found, width = checkpoint.mask_hidden, self.draft.fc_input_size
-        if found is None:
-            if not self._loaded:
-                raise ValueError(
-                    "mask_hidden is missing although parallel_drafting is on. "
-                    "Re-export the draft with mask_hidden, or turn parallel_drafting "
-                    "off."
-                )
-        elif found.tensor.numel() != width:
-            raise ValueError(
-                f"{found.name} has {found.tensor.numel()} elements, but the draft's "
-                f"config asks for {width}, the width of the auxiliary hidden states of "
-                "one token. Correct the config, or re-export the draft."
-            )
+        if found is not None or not self._loaded:
+            check_mask_hidden(found, self.draft.fc_input_size)
+        if not self._loaded:
+            own = self.has_own_embed_tokens
+            check_mask_token(mask_token_id, self.draft.vocabulary, own_embedding=own)
+
+    def _fit_modules(self, checkpoint: Eagle3Checkpoint) -> None:
+        """Give the head and the projections the form that the checkpoint has."""
+        if not self._loaded:
+            found, config = checkpoint.weights, self.quant_config
+            self.lm_head = fitting_head(self.lm_head, found, config, self._build_head)
+            self._built["lm_head"] = weakref.ref(self.lm_head)
+            fit_biases(self, self.draft, checkpoint, self._stacked, self.without_bias)

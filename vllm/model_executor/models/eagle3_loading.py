@@ -16,9 +16,16 @@ from vllm.logger import init_logger
 from vllm.model_executor.layers.quantization import QuantizationConfig
 
 from .draft_vocabulary import CheckpointTensor
-from .eagle3_checkpoint import Eagle3Checkpoint
+from .eagle3_checkpoint import Eagle3Checkpoint, is_norm_bias
 from .eagle3_config import Eagle3DraftConfig
 from .eagle3_packing import refuse_packed, repack
+from .eagle3_quant_cache import (
+    check_cache_scales,
+    is_spare,
+    load_latent_scales,
+    place_of,
+)
+from .eagle3_quant_dtypes import check_dtype
 from .eagle3_refusals import TRUNK, check_slot, refuse_names
 from .eagle3_slots import StackedModules, WeightSlot, weight_slots
 from .utils import AutoWeightsLoader, WeightsMapper
@@ -75,27 +82,35 @@ class Eagle3WeightLoader:
         if complete:
             self._check_layers(checkpoint)
         missing = self._missing(slots, weights, shared) if complete else []
-        unknown = [n for name, (n, _) in weights.items() if not self._has(slots, name)]
+        unknown = [n for name, (n, _) in weights.items() if name not in slots]
+        refuse_packed(self._model, slots, weights)
+        for name, found in weights.items():
+            if name in slots:
+                check_dtype(found, slots[name].dtype, self._quant_config)
         refuse_names(self._model, self._draft, checkpoint, unknown, missing)
+        if complete:
+            check_cache_scales(weights, self._quant_config)
         for name in weights:
             check_slot(self._draft, slots, weights, name)
-        refuse_packed(self._model, slots, weights)
         loaded = self._fill(weights)
         repack(self._model, loaded)
         return loaded
 
     def _fill(self, weights: dict[str, CheckpointTensor]) -> set[str]:
         current = ""
+        loaded = load_latent_scales(self._model, weights)
 
         def tensors() -> Iterator[tuple[str, torch.Tensor]]:
             nonlocal current
             for name, found in weights.items():
-                current = found.name
-                yield name, found.tensor
+                if name not in loaded:
+                    current = found.name
+                    yield name, found.tensor
 
         loader = AutoWeightsLoader(self._model)
+        mapper = _stacking(self._stacked)
         try:
-            return loader.load_weights(tensors(), mapper=_stacking(self._stacked))
+            return loaded | loader.load_weights(tensors(), mapper=mapper)
         except torch.OutOfMemoryError:
             raise
         except (AssertionError, AttributeError, RuntimeError) as error:
@@ -124,17 +139,17 @@ class Eagle3WeightLoader:
         unused = []
         for canonical, found in checkpoint.weights.items():
             name = self._quantisation_names.map_name(_qualified(canonical))
-            if name is None:
+            if name is None or self._is_unused(canonical, shared):
+                unused.append(found.name)
                 continue
-            zero_bias = name.endswith(".bias") and name not in slots
-            if self._is_unused(canonical, shared) or (
-                zero_bias and not found.tensor.any()
+            name = place_of(name, slots)
+            weight = slots.get(name.removesuffix("bias") + "weight")
+            if _is_zero_bias(found, weight) or is_spare(
+                name, slots, self._quant_config
             ):
                 unused.append(found.name)
             else:
                 yield name, found
-        if checkpoint.mask_hidden and not self._draft.parallel_drafting:
-            unused.append(checkpoint.mask_hidden.name)
         if unused:
             logger.warning(
                 "EAGLE-3 draft tensors that this configuration does not use: %s",
@@ -147,12 +162,6 @@ class Eagle3WeightLoader:
         if _COMBINER.fullmatch(canonical) and not self._draft.use_aux_hidden_state:
             return True
         return any(pattern.fullmatch(canonical) for pattern in _LEFTOVERS)
-
-    def _has(self, slots: dict[str, WeightSlot], name: str) -> bool:
-        config = self._quant_config
-        return name in slots or (
-            config is not None and name.endswith(config._ignore_unexpected_suffixes)
-        )
 
     def _missing(
         self,
@@ -168,6 +177,16 @@ class Eagle3WeightLoader:
             and slot.parameter not in weights
             and name.removeprefix(TRUNK).partition(".")[0] not in shared
         ]
+
+
+def _is_zero_bias(found: CheckpointTensor, weight: WeightSlot | None) -> bool:
+    """Some exporters write biases of norms whether these have any or not.
+
+    The values of one that could not be a bias of `weight` are not looked at.
+    """
+    shape = tuple(found.tensor.shape)
+    fits = is_norm_bias(found.name) and weight is not None and weight.shape == shape
+    return fits and not found.tensor.any()
 
 
 def _qualified(canonical: str) -> str:

@@ -9,22 +9,28 @@ and, where a config key would make the tensor fit, which.
 import re
 from collections.abc import Mapping
 
+import torch
 from torch import nn
 
 from .draft_vocabulary import CheckpointTensor
+from .eagle3_aux_states import IDS
 from .eagle3_checkpoint import Eagle3Checkpoint, canonical_name
 from .eagle3_config import Eagle3DraftConfig
 from .eagle3_slots import WeightSlot
 
 TRUNK = "model."
 
-# What a draft's config lacks when a tensor has no place in the model.
-_HINTS = (
-    (re.compile(r"input_norm\."), "norm_before_fc: true"),
-    (re.compile(r"fc_norm\."), "fc_norm: true"),
-    (re.compile(r".*self_attn\..*\.bias"), "attention_bias: true"),
-    (re.compile(r".*mlp\..*\.bias"), "mlp_bias: true"),
-    (re.compile(r".*\.[qk]_norm\."), "architectures: [Eagle3Qwen3ForCausalLM]"),
+# Tensors that a key of the config decides on -> that key.
+_KEYS = (
+    (re.compile(r"input_norm\..*"), "norm_before_fc"),
+    (re.compile(r"fc_norm\..*"), "fc_norm"),
+)
+_NO_PLACE = (
+    (re.compile(r"(?:.*\.)?\w*norm(?:\.\d+)?\.bias"), "In vLLM norms have no bias"),
+    (
+        re.compile(r".*self_attn\.(?:q_a|q_b|q|kv_a|kv_b)_proj\w*\.bias"),
+        "In vLLM latent attention has no such bias",
+    ),
 )
 
 
@@ -50,12 +56,12 @@ def refuse_names(
         spelled = ", ".join(checkpoint.spell(name) for name in missing)
         sentences.append(
             f"The draft checkpoint lacks {spelled}. {kind} has no other source for "
-            "them; re-export the draft, or correct the config that asks for them."
+            f"them; re-export the draft, or {_missing_remedy(draft, missing)}."
         )
     if unknown:
         sentences.append(
             f"The draft checkpoint holds {', '.join(unknown)}, which {kind} has no "
-            f"place for.{_hint(draft, unknown)}"
+            f"place for. {_unknown_remedy(draft, unknown)}."
         )
     if sentences:
         raise ValueError(" ".join(sentences))
@@ -81,38 +87,76 @@ def check_slot(
             f"{weights[slot.parameter].name}, a part and the whole of one tensor. Keep "
             "one of them."
         )
-    if slot.shape is not None and tuple(found.tensor.shape) != slot.shape:
+    shape = tuple(found.tensor.shape)
+    if slot.shape is not None and not _has_shape(found.tensor, slot.shape):
         raise ValueError(
-            f"{found.name} has shape {list(found.tensor.shape)}, but the draft's "
-            f"config asks for {list(slot.shape)}.{_shape_hint(draft, name)} Correct "
-            "the config, or re-export the draft."
+            f"{found.name} has shape {list(shape)}, but the draft's config asks for "
+            f"{list(slot.shape) or 'one number'}.{_shape_hint(draft, name, shape)} "
+            "Correct the config, or re-export the draft."
         )
 
 
-def _hint(draft: Eagle3DraftConfig, unknown: list[str]) -> str:
-    """Name the keys that would make a place, as far as they are not set."""
-    already = {
-        "norm_before_fc": draft.norm_before_fc,
-        "fc_norm": draft.fc_norm,
-        "attention_bias": draft.layer.o_bias,
-        "mlp_bias": draft.layer.mlp_bias,
-    }
-    keys = [
-        key
-        for pattern, key in _HINTS
-        if not already.get(key.partition(":")[0])
-        and any(pattern.match(canonical_name(name)) for name in unknown)
-    ]
+def _has_shape(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
+    if not shape:  # one number
+        return tensor.numel() == 1
+    return tuple(tensor.shape) == shape
+
+
+def _missing_remedy(draft: Eagle3DraftConfig, missing: list[str]) -> str:
+    """Name the keys that ask for what is missing."""
+    keys = _keys_of(missing)
     if not keys:
-        return " Remove them from the checkpoint if the draft does not need them."
-    return f" The draft's config may lack {', '.join(keys)}."
+        return "correct the config that asks for them"
+    found = " and ".join(f"{key}, which is true," for key in keys)
+    return f"set {found} to false in the draft's config"
 
 
-def _shape_hint(draft: Eagle3DraftConfig, name: str) -> str:
-    if name != "model.fc.weight":
-        return ""
-    return (
-        f" It reads {draft.num_aux_hidden_states} auxiliary hidden states of "
-        f"{draft.target_hidden_size}; num_aux_hidden_states or "
-        "eagle_aux_hidden_state_layer_ids sets their number."
-    )
+def _unknown_remedy(draft: Eagle3DraftConfig, unknown: list[str]) -> str:
+    """Name the keys that would make a place, as far as they are not set."""
+    names = [canonical_name(name) for name in unknown]
+    keys = _keys_of(names)
+    already = {"norm_before_fc": draft.norm_before_fc, "fc_norm": draft.fc_norm}
+    lacking = [f"{key}: true" for key in keys if not already[key]]
+    if lacking:
+        return f"Set {', '.join(lacking)} in the draft's config"
+    if "fc_norm" in keys:
+        return (
+            f"fc_norm is one norm for each of {draft.aux.count} auxiliary hidden "
+            f"states, as the config {_aux_source(draft)}; correct {IDS} in it"
+        )
+    for pattern, reason in _NO_PLACE:
+        if any(pattern.fullmatch(name) for name in names):
+            return f"{reason}; re-export the draft without it"
+    return "Remove them from the checkpoint if the draft does not need them"
+
+
+def _keys_of(names: list[str]) -> list[str]:
+    return [
+        key for pattern, key in _KEYS if any(pattern.fullmatch(name) for name in names)
+    ]
+
+
+def _shape_hint(draft: Eagle3DraftConfig, name: str, shape: tuple[int, ...]) -> str:
+    """Which keys the expected shape comes from."""
+    layer, part = draft.layer, name.split(".")[-2]
+    width = draft.target_hidden_size
+    if name == "model.fc.weight" and len(shape) == 2 and not shape[1] % width:
+        return (
+            f" It reads {shape[1] // width} auxiliary hidden states of {width}; the "
+            f"config {_aux_source(draft)}. {IDS} must list those that the draft was "
+            "trained on, and num_aux_hidden_states, where set, their number."
+        )
+    if part in ("q_proj", "k_proj", "v_proj", "qkv_proj"):
+        return (
+            f" num_attention_heads is {layer.num_heads}, num_key_value_heads "
+            f"{layer.num_kv_heads} and head_dim {layer.head_dim or 'not set'}."
+        )
+    if part in ("gate_proj", "up_proj", "gate_up_proj", "down_proj"):
+        return f" intermediate_size is {layer.intermediate_size}."
+    return ""
+
+
+def _aux_source(draft: Eagle3DraftConfig) -> str:
+    if draft.aux.source is None:
+        return f"names none, for which vLLM takes {list(draft.aux.layer_ids)}"
+    return f"names {list(draft.aux.layer_ids)} ({draft.aux.source})"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import torch
 from torch import nn
 from vllm.model_executor.layers.linear import (
     LinearBase,
@@ -25,6 +26,8 @@ from vllm.model_executor.layers.vocab_parallel_embedding import (
     VocabParallelEmbedding,
 )
 
+from .eagle3_quant_shapes import quantised_shape
+
 # Stacked module -> checkpoint module -> the shard it fills.
 StackedModules: TypeAlias = Mapping[str, Mapping[str, str | int]]
 
@@ -36,12 +39,15 @@ class WeightSlot:
     Attributes:
         parameter: the model's parameter that takes it.
         required: whether the parameter holds rubbish until the checkpoint fills it.
-        shape: unsharded shape, or `None` where a quantisation method decides.
+        shape: unsharded shape, or `None` where a quantisation method decides; `()` is
+            one number, with dimensions or without.
+        dtype: of the parameter.
     """
 
     parameter: str
     required: bool
     shape: tuple[int, ...] | None
+    dtype: torch.dtype
 
 
 def weight_slots(model: nn.Module, stacked: StackedModules) -> dict[str, WeightSlot]:
@@ -57,11 +63,12 @@ def weight_slots(model: nn.Module, stacked: StackedModules) -> dict[str, WeightS
             name = f"{path}.{leaf}"
             required = parameter.numel() > 0 and not _fills_itself(module, leaf)
             for part, shard in _parts(path, stacked):
-                shape = _shape(module, leaf, shard, tuple(parameter.shape))
-                slots[f"{part}.{leaf}"] = WeightSlot(name, required, shape)
+                shape = _shape(module, leaf, shard, parameter)
+                slot = WeightSlot(name, required, shape, parameter.dtype)
+                slots[f"{part}.{leaf}"] = slot
             if name not in slots:  # an exporter may have stacked it already
-                shape = _shape(module, leaf, None, tuple(parameter.shape))
-                slots[name] = WeightSlot(name, False, shape)
+                shape = _shape(module, leaf, None, parameter)
+                slots[name] = WeightSlot(name, False, shape, parameter.dtype)
     return slots
 
 
@@ -86,17 +93,27 @@ def _fills_itself(module: nn.Module, leaf: str) -> bool:
     return online and leaf not in ("weight", "bias")
 
 
+def is_quantised(module: nn.Module) -> bool:
+    """Whether a matrix of the draft is kept in a quantised format."""
+    plain = (UnquantizedLinearMethod, UnquantizedEmbeddingMethod)
+    is_matrix = isinstance(module, LinearBase | VocabParallelEmbedding)
+    return is_matrix and not isinstance(module.quant_method, plain)
+
+
 def _shape(
-    module: nn.Module, leaf: str, shard: str | int | None, sharded: tuple[int, ...]
+    module: nn.Module, leaf: str, shard: str | int | None, parameter: torch.Tensor
 ) -> tuple[int, ...] | None:
     method = getattr(module, "quant_method", None)
     if method is None:
-        return sharded
-    plain = (UnquantizedLinearMethod, UnquantizedEmbeddingMethod)
-    if not isinstance(method, plain) or leaf not in ("weight", "bias"):
-        return None
+        return tuple(parameter.shape)
+    if not isinstance(module, LinearBase | VocabParallelEmbedding):
+        return () if parameter.numel() == 1 else None  # scales of a cache
     rows, columns = _rows(module, shard), _columns(module)
-    return (rows, columns) if leaf == "weight" else (rows,)
+    if leaf == "bias":
+        return (rows,)
+    if not is_quantised(module):
+        return (rows, columns) if leaf == "weight" else None
+    return quantised_shape(module, parameter, rows, columns, is_part=shard is not None)
 
 
 def _rows(module: nn.Module, shard: str | int | None) -> int:

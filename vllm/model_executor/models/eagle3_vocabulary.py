@@ -20,7 +20,10 @@ from .draft_vocabulary import (
     VocabularySizes,
     absolute_ids,
     check_mask,
+    draft_argmax_to_target,
+    inverse_ids,
     read_vocabulary,
+    widen_draft_logits,
     widen_logits,
 )
 
@@ -37,23 +40,47 @@ class DraftVocabularyMap(nn.Module):
     Attributes:
         draft_id_to_target_id: int64 offsets `[D]` from draft ids to target ids, or
             `None` where a draft id is the target id.
-        target_ids: int64 `[D]`, the target id of each draft id, or `None`. Derived, so
-            not part of the model's state.
+        target_ids: int64 `[D]`, the target id of each draft id, or `None`.
+        draft_ids: int32 `[T]`, the inverse of `target_ids`, or `None`.
+
+    The last two are derived, so not part of the model's state.
     """
 
     target_ids: torch.Tensor | None
+    draft_ids: torch.Tensor | None
 
     def __init__(self, sizes: VocabularySizes) -> None:
         super().__init__()
         self._sizes = sizes
         self.register_parameter("draft_id_to_target_id", None)
         self.register_buffer("target_ids", None, persistent=False)
+        self.register_buffer("draft_ids", None, persistent=False)
         if sizes.is_reduced:
             self._set_offsets(torch.zeros(sizes.draft, dtype=torch.int64))
 
     def widen(self, logits: torch.Tensor) -> torch.Tensor:
         """`[tokens, D]` to `[tokens, T]`, see `widen_logits`."""
-        return widen_logits(logits, self.target_ids, self._sizes.target)
+        if self.target_ids is None:
+            return widen_logits(logits, None, self._sizes.target)
+        assert self.draft_ids is not None
+        return widen_draft_logits(logits, self.target_ids, self.draft_ids)
+
+    def top_ids(self, logits: torch.Tensor) -> torch.Tensor:
+        """The best target id of each token; of equal logits, the lowest draft id's.
+
+        Args:
+            logits: `[tokens, D]`.
+
+        Returns:
+            `[tokens]` int64. Nothing wider is built.
+        """
+        return draft_argmax_to_target(logits, self.target_ids)
+
+    def to_target(self, draft_ids: torch.Tensor) -> torch.Tensor:
+        """Draft ids of any shape to target ids."""
+        if self.target_ids is None:
+            return draft_ids
+        return self.target_ids[draft_ids]
 
     def read_map(
         self,
@@ -73,10 +100,12 @@ class DraftVocabularyMap(nn.Module):
         """
         if d2t is not None or not keep:
             vocabulary = read_vocabulary(self._sizes, d2t, t2d)
-            self._check_change(vocabulary)
+            if keep:
+                # A first load may find weights on the meta device and is no reload.
+                self._check_change(vocabulary)
             return vocabulary
         if t2d is not None and self.target_ids is not None:
-            check_mask(t2d, "the map in use", self.target_ids)
+            check_mask(self._sizes, t2d, "the map in use", self.target_ids)
         return None
 
     def install_map(self, vocabulary: DraftVocabulary, *, update: bool) -> None:
@@ -130,9 +159,11 @@ class DraftVocabularyMap(nn.Module):
         parameter = self.draft_id_to_target_id
         if parameter is not None and offsets is not None:
             # In place: captured graphs go on reading these very tensors.
-            assert self.target_ids is not None
+            assert self.target_ids is not None and self.draft_ids is not None
+            target_ids = absolute_ids(offsets)
             deliver(parameter, offsets)
-            deliver(self.target_ids, absolute_ids(offsets))
+            deliver(self.target_ids, target_ids)
+            deliver(self.draft_ids, inverse_ids(target_ids, self._sizes.target))
         elif parameter is not None or offsets is not None:
             self._change_whether_ids_are_mapped(offsets)
 
@@ -140,11 +171,14 @@ class DraftVocabularyMap(nn.Module):
         if offsets is None:
             self.draft_id_to_target_id = None
             self.target_ids = None
+            self.draft_ids = None
         else:
             device = next((p.device for p in self.parameters()), offsets.device)
             parameter = nn.Parameter(offsets.to(device), requires_grad=False)
+            target_ids = absolute_ids(offsets)
             self.draft_id_to_target_id = parameter
-            self.target_ids = absolute_ids(offsets).to(device)
+            self.target_ids = target_ids.to(device)
+            self.draft_ids = inverse_ids(target_ids, self._sizes.target).to(device)
         # What vLLM restores before it reloads the model layer by layer.
         get_layerwise_info(self).restore_metadata = capture_layer_to_meta(self)
 

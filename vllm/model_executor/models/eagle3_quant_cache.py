@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""Scales of the key-value cache that a draft's checkpoint brings along.
+
+They are no weights: a cache that is not quantised ignores them, and vLLM has defaults
+for those that are missing. vLLM brings their names to `self_attn.attn.*`; latent
+attention keeps them elsewhere, where vLLM's weights loader would not find them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+from vllm.model_executor.layers.quantization import QuantizationConfig
+from vllm.model_executor.model_loader.weight_utils import default_weight_loader
+
+from .draft_vocabulary import CheckpointTensor
+from .eagle3_slots import WeightSlot
+
+_ATTENTION = ".self_attn.attn."
+_LATENT_ATTENTION = ".self_attn.mla_attn.mla_attn."
+_PER_HEAD = "attn_head"
+
+
+def place_of(name: str, slots: Mapping[str, WeightSlot]) -> str:
+    """Where a tensor of vLLM's name `name` goes in this model."""
+    latent = name.replace(_ATTENTION, _LATENT_ATTENTION)
+    return latent if latent in slots else name
+
+
+def is_spare(
+    name: str, slots: Mapping[str, WeightSlot], config: QuantizationConfig | None
+) -> bool:
+    """Whether `name` is a scale of a cache that this draft does not scale."""
+    if config is None or not name.endswith(config._ignore_unexpected_suffixes):
+        return False
+    return name not in slots or _drops_scales_per_head(config)
+
+
+def check_cache_scales(
+    weights: Mapping[str, CheckpointTensor], config: QuantizationConfig | None
+) -> None:
+    """Refuse scales for keys without scales for values, and the reverse.
+
+    Raises:
+        ValueError: naming the scale whose counterpart is missing.
+    """
+    for name, found in weights.items():
+        path, _, leaf = name.rpartition(".")
+        other = {"k_scale": "v_scale", "v_scale": "k_scale"}.get(leaf)
+        if other is None or not f"{path}.".endswith(_ATTENTION):
+            continue
+        if f"{path}.{other}" in weights or _stands_for_both(found.name, config):
+            continue
+        raise ValueError(
+            f"The draft checkpoint holds {found.name}, but no {other} for that layer. "
+            "Re-export the draft with both, or with neither."
+        )
+
+
+def load_latent_scales(
+    model: nn.Module, weights: Mapping[str, CheckpointTensor]
+) -> set[str]:
+    """Fill the scales of latent attention, and return their names."""
+    names = {name for name in weights if _LATENT_ATTENTION in name}
+    for name in names:
+        parameter = model.get_parameter(name)
+        loader = getattr(parameter, "weight_loader", default_weight_loader)
+        loader(parameter, weights[name].tensor)
+    return names
+
+
+def _drops_scales_per_head(config: Any) -> bool:
+    """Whether the config has scales per head that the engine's cache does not use."""
+    keys = getattr(config, "config", None) or {}
+    declared = keys.get("kv_cache_scheme") or {}
+    return declared.get("strategy") == _PER_HEAD and config.kv_cache_scheme is None
+
+
+def _stands_for_both(name: str, config: QuantizationConfig | None) -> bool:
+    """`kv_scale`, of old exporters; vLLM's compressed-tensors never spreads it."""
+    spreads = config is not None and config.get_name() != "compressed-tensors"
+    return spreads and name.endswith(".kv_scale")

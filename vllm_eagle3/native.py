@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""The compiled operators: where they lie, whether they are loaded, and if not, why.
+
+They are optional. Without them (no compiler at installation, a wheel for another
+machine, or switched off) the fork computes the same in PyTorch.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vllm_eagle3 import switches
+
+if TYPE_CHECKING:
+    import torch
+
+OFF_SWITCH = "VLLM_EAGLE3_DISABLE_NATIVE"
+# The first defines the operators, so it is loaded first.
+LIBRARIES = {"cpu": "_native_cpu.so", "cuda": "_native_cuda.so"}
+
+
+@dataclass(frozen=True)
+class Native:
+    """What became of the libraries.
+
+    Attributes:
+        devices: Device types whose operators are loaded.
+        reason: Why none are; empty where some are.
+    """
+
+    devices: tuple[str, ...]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.devices:
+            return f"native for {' and '.join(self.devices)}"
+        return f"PyTorch ({self.reason})"
+
+
+def library(device: str) -> Path:
+    """Returns where the library for a device lies if it was built."""
+    return Path(__file__).resolve().parent / LIBRARIES[device]
+
+
+@cache
+def load() -> Native:
+    """Loads what was built for this torch, once in a process; never raises."""
+    if switches.is_set(OFF_SWITCH):
+        return Native((), f"switched off by {OFF_SWITCH}")
+    if not library("cpu").exists():
+        return Native((), "not built at installation")
+    import torch
+
+    devices = ["cpu"]
+    if torch.version.cuda and library("cuda").exists():
+        devices.append("cuda")
+    loaded: list[str] = []
+    try:
+        for device in devices:
+            torch.ops.load_library(library(device))
+            loaded.append(device)
+    except OSError as error:
+        if not loaded:
+            return Native((), f"could not be loaded: {error}")
+    _register_fakes()
+    return Native(tuple(loaded))
+
+
+def _register_fakes() -> None:
+    """Tells torch.compile the shapes of the results."""
+    import torch
+
+    @torch.library.register_fake("vllm_eagle3::draft_argmax_to_target")
+    def argmax(
+        logits: "torch.Tensor", target_ids: "torch.Tensor | None"
+    ) -> "torch.Tensor":
+        return logits.new_empty(logits.shape[:1], dtype=torch.int64)
+
+    @torch.library.register_fake("vllm_eagle3::widen_draft_logits")
+    def widen(
+        logits: "torch.Tensor", target_ids: "torch.Tensor", draft_ids: "torch.Tensor"
+    ) -> "torch.Tensor":
+        return logits.new_empty((logits.shape[0], draft_ids.shape[0]))
