@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from vllm_eagle3 import __version__, status
+from vllm_eagle3.check import command as check
 
 # Each adds one sub-command: a module with `add_parser(commands)`, which sets the
 # default `run` to a function from the parsed arguments to the exit code.
-_COMMANDS = (status,)
+_COMMANDS = (check, status)
 
 
 def build_parser() -> argparse.ArgumentParser:
