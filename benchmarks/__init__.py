@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+"""Measurements that anybody can repeat. Nothing here is needed to serve."""
