@@ -2,8 +2,9 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """Runs plain `vllm serve` with an EAGLE-3 draft, and shows the command that it runs.
 
-Without --target and --draft it serves the example's pair. Arguments after `--` go to
-`vllm serve` as they are and win over what this script chooses.
+Without --target and --draft it serves the example's pair, and --vocab says in which
+vocabulary the draft is. Arguments after `--` go to `vllm serve` as they are and win
+over what this script chooses.
 
     python examples/smollm2_eagle3/serve.py --port 8000 -- --max-num-seqs 32
 """
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from build_draft import DRAFT
+from build_draft import VOCABULARIES, draft_folder
 from build_target import TARGET
 
 EXAMPLE_NAME = "smollm2"
@@ -67,6 +68,9 @@ def parse(arguments: list[str]) -> Request:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--target", help="model folder or Hub id")
     parser.add_argument("--draft", help="folder or Hub id of its EAGLE-3 draft")
+    parser.add_argument(
+        "--vocab", choices=VOCABULARIES, help="of the example's draft (default: full)"
+    )
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument(
         "--spec-tokens", type=int, default=3, help="that a draft proposes; 0: no draft"
@@ -79,14 +83,10 @@ def parse(arguments: list[str]) -> Request:
             "name both, the target and its draft, or neither: make serve TARGET=... "
             "DRAFT=..."
         )
-    if not options.target and not (TARGET.is_dir() and DRAFT.is_dir()):
-        refuse("the example's models are missing; run `make models`")
-    if options.target:
-        check_model("TARGET", options.target)
-        check_model("DRAFT", options.draft)
+    target, draft = own_pair(options) if options.target else example_pair(options)
     return Request(
-        target=options.target or str(TARGET),
-        draft=options.draft or str(DRAFT),
+        target=target,
+        draft=draft,
         name=None if options.target else EXAMPLE_NAME,
         port=options.port,
         spec_tokens=options.spec_tokens,
@@ -94,6 +94,26 @@ def parse(arguments: list[str]) -> Request:
         dtype=options.dtype or None,
         further=tuple(further),
     )
+
+
+def own_pair(options: argparse.Namespace) -> tuple[str, str]:
+    """Returns the target and the draft that were named."""
+    if options.vocab:
+        refuse("VOCAB chooses among the example's drafts; leave it out with DRAFT")
+    check_model("TARGET", options.target)
+    check_model("DRAFT", options.draft)
+    return options.target, options.draft
+
+
+def example_pair(options: argparse.Namespace) -> tuple[str, str]:
+    """Returns the example's target and its draft in the vocabulary asked for."""
+    vocabulary = options.vocab or VOCABULARIES[0]
+    draft = draft_folder(vocabulary)
+    if not (TARGET.is_dir() and draft.is_dir()):
+        refuse(
+            f"the example's models are missing; run `make models VOCAB={vocabulary}`"
+        )
+    return str(TARGET), str(draft)
 
 
 def refuse(reason: str) -> NoReturn:

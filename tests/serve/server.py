@@ -17,9 +17,8 @@ from types import TracebackType
 from openai import OpenAI
 
 from tests.support.environment import AT_START
+from tests.support.example import EXAMPLE
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-EXAMPLE = REPOSITORY / "examples" / "smollm2_eagle3"
 MODEL_NAME = "smollm2"
 # Only against a server that hangs; a busy machine may take its time.
 START_LIMIT_S = 600

@@ -2,13 +2,12 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """A model folder of the example is complete or not there."""
 
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-Example = Callable[[str], ModuleType]
+from tests.support.example import Example
 
 
 def build(folders: ModuleType, folder: Path, recipe: str, content: str) -> None:

@@ -5,13 +5,12 @@
 import json
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-Example = Callable[[str], ModuleType]
+from tests.support.example import Example, Models
+
 OWN_PAIR = ("--target", "org/target", "--draft", "org/draft")
 
 
@@ -65,6 +64,49 @@ def test_a_target_without_a_draft_or_the_reverse_is_refused(
         arguments_for(example, *only)
 
     assert "name both, the target and its draft" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("vocabulary", ["full", "default", "reduced", "full-d2t"])
+def test_the_vocabulary_chooses_the_examples_draft(
+    example: Example, models: Models, vocabulary: str
+) -> None:
+    arguments = arguments_for(example, "--vocab", vocabulary)
+
+    speculative = json.loads(value_of(arguments, "--speculative-config"))
+    assert arguments[1] == str(models.target)
+    assert speculative["model"] == str(models.draft(vocabulary))
+    assert value_of(arguments, "--served-model-name") == "smollm2"
+
+
+def test_full_vocabulary_is_the_default(example: Example, models: Models) -> None:
+    arguments = arguments_for(example)
+
+    speculative = json.loads(value_of(arguments, "--speculative-config"))
+    assert speculative["model"] == str(models.draft("full"))
+
+
+def test_a_vocabulary_for_an_own_draft_is_refused(
+    example: Example, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        arguments_for(example, *OWN_PAIR, "--vocab", "reduced")
+
+    assert "VOCAB chooses among the example's drafts" in capsys.readouterr().err
+
+
+def test_a_draft_that_is_not_built_is_refused_with_the_way_to_build_it(
+    example: Example,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    serve = example("serve")
+    monkeypatch.setattr(serve, "draft_folder", tmp_path.joinpath)
+
+    with pytest.raises(SystemExit):
+        serve.parse(["--vocab", "reduced"])
+
+    assert "make models VOCAB=reduced" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,31 +2,33 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """Chats with `vllm serve` of the example's pair over HTTP, as a user does.
 
-Two servers run, one after the other: the first without a draft, for the answers that
-speculation must not change.
+The first server has no draft; its answers are those that speculation must not change.
 """
 
-import json
+import re
+import shutil
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import torch
 from openai import OpenAI
 from safetensors.torch import load_file, save_file
 
-from .conftest import Pair
+from tests.support.example import Models
+
 from .server import MODEL_NAME, Server
+from .test_chat import chat
 
 pytestmark = pytest.mark.server
 
 QUESTION = "What is the capital of France? Answer in one sentence."
-# The draft proposes what followed the newest token before, so here it is often right.
-REPEAT = "Repeat this three times: the quick brown fox jumps over the lazy dog."
+STORY = "Write the first line of a story about a dragon."
 QUESTIONS = [
     QUESTION,
-    REPEAT,
+    STORY,
+    "Repeat this three times: the quick brown fox jumps over the lazy dog.",
     "Name three primary colours.",
     "Write one sentence about the sea.",
     "How many days are there in a week?",
@@ -36,34 +38,49 @@ QUESTIONS = [
     "Say hello in Spanish.",
     "What is the opposite of hot?",
     "List two kinds of fruit.",
-    "Write the first line of a story about a dragon.",
     "What is water made of?",
     "Who wrote Romeo and Juliet?",
     "Count from one to ten.",
     "What should I wear when it rains?",
 ]
 ANSWER_TOKENS = 24
+# A question as people ask it, and an answer long enough to judge a draft by.
+REAL_QUESTION = "How do plants make their food? Please explain it step by step."
+REAL_ANSWER_TOKENS = 128
+LEAST_ACCEPTED = 0.2
+# The log sums up a stretch of time; only against one that never does.
+LOG_LIMIT_S = 60
+DRAFTS, DRAFTED, ACCEPTED = (
+    f"vllm:spec_decode_num_{name}_total"
+    for name in ("drafts", "draft_tokens", "accepted_tokens")
+)
 
 
-def ask(client: OpenAI, question: str) -> str:
+def ask(client: OpenAI, question: str, tokens: int = ANSWER_TOKENS) -> str:
     answer = client.chat.completions.create(
         model=MODEL_NAME,
         messages=[{"role": "user", "content": question}],
         temperature=0,
-        max_tokens=ANSWER_TOKENS,
+        max_tokens=tokens,
     )
     return answer.choices[0].message.content or ""
 
 
+def counters(server: Server) -> tuple[float, ...]:
+    """Returns how many drafts, drafted tokens and accepted tokens there were."""
+    return tuple(server.counter(name) for name in (DRAFTS, DRAFTED, ACCEPTED))
+
+
 @pytest.fixture(scope="module")
-def answers(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def answers(models: Models, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Answers of a server without speculation, asked one after the other."""
     log = tmp_path_factory.mktemp("plain") / "server.log"
     with Server(log, "--spec-tokens", "0") as server:
         server.wait_until_healthy()
         client = server.client()
         answers = {question: ask(client, question) for question in QUESTIONS}
-        assert server.counter("vllm:spec_decode_num_drafts_total") == 0
+        answers[REAL_QUESTION] = ask(client, REAL_QUESTION, REAL_ANSWER_TOKENS)
+        assert server.counter(DRAFTS) == 0
     return answers
 
 
@@ -92,7 +109,7 @@ def test_streaming_yields_the_same_answer(
 ) -> None:
     stream = server.client().chat.completions.create(
         model=MODEL_NAME,
-        messages=[{"role": "user", "content": REPEAT}],
+        messages=[{"role": "user", "content": STORY}],
         temperature=0,
         max_tokens=ANSWER_TOKENS,
         stream=True,
@@ -100,7 +117,7 @@ def test_streaming_yields_the_same_answer(
     pieces = [chunk.choices[0].delta.content or "" for chunk in stream]
 
     assert len(pieces) > 2, "not a stream"
-    assert "".join(pieces) == answers[REPEAT]
+    assert "".join(pieces) == answers[STORY]
 
 
 def test_sixteen_users_at_once_get_the_same_answers(
@@ -110,33 +127,79 @@ def test_sixteen_users_at_once_get_the_same_answers(
     # distance between the two best tokens of these answers, so equality holds.
     client = server.client()
     with ThreadPoolExecutor(len(QUESTIONS)) as users:
-        found = dict(
-            zip(
-                QUESTIONS,
-                users.map(lambda question: ask(client, question), QUESTIONS),
-                strict=True,
-            )
+        found = users.map(lambda question: ask(client, question), QUESTIONS)
+
+    assert list(found) == [answers[question] for question in QUESTIONS]
+
+
+def test_a_fifth_of_what_is_drafted_for_a_real_question_is_accepted(
+    server: Server, answers: dict[str, str]
+) -> None:
+    before = counters(server)
+    answer = ask(server.client(), REAL_QUESTION, REAL_ANSWER_TOKENS)
+    after = counters(server)
+    drafts, drafted, accepted = (b - a for a, b in zip(before, after, strict=True))
+
+    assert answer == answers[REAL_QUESTION]
+    assert drafted == 3 * drafts
+    assert accepted >= LEAST_ACCEPTED * drafted
+    # Each step yields the accepted tokens and one more; the first needs no draft. A
+    # step may go past the end.
+    assert REAL_ANSWER_TOKENS <= 1 + drafts + accepted <= REAL_ANSWER_TOKENS + 3
+
+
+def test_a_chat_in_the_terminal_keeps_the_conversation_and_says_what_was_accepted(
+    server: Server,
+) -> None:
+    before = counters(server)
+    first, second = "My name is Ada. Please say hello.", "What is my name?"
+    code, output, error = chat(server.port, questions=f"{first}\n\n{second}\n")
+    after = counters(server)
+    drafts, drafted, accepted = (b - a for a, b in zip(before, after, strict=True))
+
+    assert code == 0, error
+    assert output.index(f"you> {first}") < output.index(f"you> {second}")
+    assert "Ada" in output.partition(f"you> {second}")[2]
+    found = re.findall(
+        r"^\[(\d+) of (\d+) drafted tokens accepted, "
+        r"mean acceptance length (\d\.\d\d)\]$",
+        output,
+        re.MULTILINE,
+    )
+    assert len(found) == 2
+    assert sum(int(each[0]) for each in found) == accepted
+    assert sum(int(each[1]) for each in found) == drafted == 3 * drafts
+    for each in found:
+        assert float(each[2]) == pytest.approx(
+            1 + 3 * int(each[0]) / int(each[1]), abs=0.006
         )
 
-    assert found == answers
 
-
-def test_the_metrics_count_drafts_and_accepted_tokens(server: Server) -> None:
-    names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
-    metrics = [f"vllm:spec_decode_{name}_total" for name in names]
-    before = [server.counter(metric) for metric in metrics]
-    ask(server.client(), REPEAT)
-    drafts, drafted, accepted = (
-        server.counter(metric) - start
-        for metric, start in zip(metrics, before, strict=True)
+def test_a_chat_survives_a_question_that_the_server_refuses(server: Server) -> None:
+    code, output, error = chat(
+        server.port, "--temperature", "-1", questions="Hello?\nAre you there?\n"
     )
 
-    assert drafts > 0
-    assert drafted == 3 * drafts
-    # An untrained draft, but not a blind one: some guesses are right, and with them
-    # the answer takes fewer steps than tokens.
-    assert 0 < accepted < drafted
-    assert drafts < ANSWER_TOKENS
+    assert code == 0, error
+    assert output.count("(refused: ") == 2
+    assert "temperature" in output
+
+
+def test_the_log_says_what_the_metrics_say(server: Server) -> None:
+    ask(server.client(), QUESTION)
+    expected = server.counter(ACCEPTED)
+    assert expected > 0
+    deadline = time.monotonic() + LOG_LIMIT_S
+    while (found := accepted_in_log(server.output())) < expected:
+        assert time.monotonic() < deadline, f"{found} of {expected} in the log"
+        time.sleep(1)
+
+    assert found == expected
+
+
+def accepted_in_log(log: str) -> int:
+    lines = re.findall(r"Mean acceptance length: .* Accepted: (\d+) tokens", log)
+    return sum(map(int, lines))
 
 
 def test_the_log_says_that_the_fork_is_active_and_what_the_draft_is(
@@ -148,11 +211,32 @@ def test_the_log_says_that_the_fork_is_active_and_what_the_draft_is(
     assert "Eagle3LlamaForCausalLM: full vocabulary (49152), no remap" in output
 
 
-def test_a_draft_with_a_wrong_offset_ends_the_server_at_start(
-    pair: Pair, tmp_path: Path
+def test_the_reduced_vocabulary_changes_no_answer(
+    answers: dict[str, str], tmp_path: Path
 ) -> None:
-    broken = write_reduced_draft(pair.draft, tmp_path / "draft", wrong_at=40)
-    arguments = ("--target", str(pair.target), "--draft", str(broken))
+    with Server(tmp_path / "server.log", "--vocab", "reduced") as server:
+        server.wait_until_healthy()
+        found = ask(server.client(), REAL_QUESTION, REAL_ANSWER_TOKENS)
+        drafts, drafted, accepted = counters(server)
+        output = server.output()
+
+    assert "Eagle3LlamaForCausalLM: reduced vocabulary" in output
+    assert found == answers[REAL_QUESTION]
+    assert drafted == 3 * drafts
+    # Some tokens of the answer cannot be proposed; most can.
+    assert accepted >= LEAST_ACCEPTED / 2 * drafted
+
+
+def test_a_draft_with_a_wrong_offset_ends_the_server_at_start(
+    models: Models, tmp_path: Path
+) -> None:
+    broken = tmp_path / "draft"
+    shutil.copytree(models.draft("reduced"), broken)
+    weights = load_file(broken / "model.safetensors")
+    weights["d2t"][40] = 50000
+    save_file(weights, broken / "model.safetensors")
+
+    arguments = ("--target", str(models.target), "--draft", str(broken))
     with Server(tmp_path / "server.log", *arguments) as server:
         code = server.wait_until_exit()
         output = server.output()
@@ -163,18 +247,3 @@ def test_a_draft_with_a_wrong_offset_ends_the_server_at_start(
         "[0, 49152)"
     ) in output
     assert "Application startup complete" not in output
-
-
-def write_reduced_draft(draft: Path, folder: Path, wrong_at: int) -> Path:
-    """Writes `draft` with a head of 8192 rows and one offset out of range."""
-    size, hidden = 8192, 576
-    weights = load_file(draft / "model.safetensors")
-    weights["lm_head.weight"] = torch.zeros(size, hidden, dtype=torch.bfloat16)
-    weights["d2t"] = torch.zeros(size, dtype=torch.int64)
-    weights["d2t"][wrong_at] = 50000
-    folder.mkdir()
-    save_file(weights, folder / "model.safetensors")
-    config = json.loads((draft / "config.json").read_text())
-    config["draft_vocab_size"] = size
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+
+from tests.support.example import example, models
+
+__all__ = ["example", "models"]
