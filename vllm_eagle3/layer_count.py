@@ -4,8 +4,9 @@
 
 Symptom: vLLM takes up all memory and hangs before it has said a word about the draft.
 
-Cause: transformers makes a list with an entry for each of ``num_hidden_layers`` when it
-reads the config of some model types (``qwen3``), so no check of the result comes in time.
+Cause: transformers makes a list with an entry for each of ``num_hidden_layers`` when
+it reads the config of some model types (``qwen3``), so no check of the result comes in
+time.
 
 Fix: look at the number in the file first.
 """

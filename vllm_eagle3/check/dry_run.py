@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, TypeVar
+from unittest import mock
 
 import torch
 
@@ -130,10 +131,16 @@ def _construct(run: DryRun) -> Any:
 
 
 def _build(run: DryRun) -> Any:
+    from vllm.model_executor.layers.rotary_embedding import _ROPE_DICT
     from vllm.model_executor.model_loader.utils import initialize_model
     from vllm.utils.torch_utils import set_default_torch_dtype
 
-    with set_default_torch_dtype(run.draft_config.dtype), torch.device("meta"):
+    with (
+        set_default_torch_dtype(run.draft_config.dtype),
+        torch.device("meta"),
+        # vLLM shares rotary tables among models; one without values is for nobody else.
+        mock.patch.dict(_ROPE_DICT, clear=True),
+    ):
         return initialize_model(run.config, model_config=run.draft_config)
 
 
