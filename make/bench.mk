@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
+#
+# Measurements. None of them is a test.
+
+#: ACCEPTANCE_ARGS  further arguments for benchmarks/acceptance.py, such as --short
+ACCEPTANCE_ARGS ?=
+
+.PHONY: acceptance
+acceptance: drafts ## Count accepted draft tokens in every vocabulary, beside stock vLLM (half an hour)
+	@$(SETUP) --with bench
+	@$(VENV)/bin/python -m benchmarks.acceptance $(ACCEPTANCE_ARGS)
