@@ -7,6 +7,6 @@
 ACCEPTANCE_ARGS ?=
 
 .PHONY: acceptance
-acceptance: drafts ## Count accepted draft tokens in every vocabulary, beside stock vLLM (half an hour)
+acceptance: drafts ## Count accepted draft tokens in every vocabulary, beside stock vLLM (a quarter of an hour)
 	@$(SETUP) --with bench
 	@$(VENV)/bin/python -m benchmarks.acceptance $(ACCEPTANCE_ARGS)

@@ -18,7 +18,7 @@ from tests.support.drafts import draft_environment, engine_config
 
 from ..checkpoint import Checkpoint, Tensors
 from ..recipe import Sizes
-from ..small import small
+from ..small import own_rope_tables, small
 from .verdict import Fault, Verdict, judge_load
 
 _SIZES = Sizes(hidden=64, intermediate=96, heads=4, kv_heads=2, head_dim=32)
@@ -121,5 +121,5 @@ def _load(config: Any) -> nn.Module:
 
     config.compilation_config.static_forward_context.clear()
     draft = config.speculative_config.draft_model_config
-    with draft_environment(config):
+    with draft_environment(config), own_rope_tables():
         return get_model(vllm_config=config, model_config=draft)

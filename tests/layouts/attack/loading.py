@@ -27,7 +27,7 @@ from tests.support.checkpoints import target_config
 from tests.support.drafts import draft_environment, engine_config
 
 from ..checkpoint import Checkpoint
-from ..small import small
+from ..small import own_rope_tables, small
 
 CLASSES = {
     "llama": ("llama_eagle3", "Eagle3LlamaForCausalLM"),
@@ -86,7 +86,11 @@ def load(family: str, own: Any, checkpoint: Checkpoint) -> nn.Module:
     module, name = CLASSES[family]
     models = importlib.import_module(f"vllm.model_executor.models.{module}")
     draft = config.speculative_config.draft_model_config
-    with draft_environment(config), set_default_torch_dtype(torch.float32):
+    with (
+        draft_environment(config),
+        set_default_torch_dtype(torch.float32),
+        own_rope_tables(),
+    ):
         model = initialize_model(
             config, model_class=getattr(models, name), model_config=draft
         )
