@@ -4,7 +4,7 @@
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
@@ -36,7 +36,7 @@ class Times:
 
 
 def interleaved(
-    steps: dict[str, Callable[[], Any]], device: str, seconds: float = SECONDS
+    steps: Mapping[str, Callable[[], Any]], device: str, seconds: float = SECONDS
 ) -> dict[str, Times]:
     """Run all steps in turn, so that whatever else the machine does hits all alike."""
     clock = _clock_of(device)

@@ -103,25 +103,26 @@ class _Stock:
 
         from tests.support.stock import stock_class
 
-        draft = stock_class("llama")
+        draft: Any = stock_class("llama")
         shard = SimpleNamespace(num_org_vocab_padding=0, org_vocab_start_index=0)
-        processor = SimpleNamespace(
+        processor: Any = SimpleNamespace(
             scale=1.0, soft_cap=None, _apply_head=lambda _, states, __: head(states)
         )
         offsets = None
         if ids is not None:
             offsets = ids - torch.arange(len(ids), device=ids.device)
         sizes = case.sizes
-        model = SimpleNamespace(
+        # The least that stock's methods ask of a model, so of no class of vLLM's.
+        model: Any = SimpleNamespace(
             lm_head=SimpleNamespace(tp_size=1, shard_indices=shard),
             draft_id_to_target_id=offsets,
             config=SimpleNamespace(
                 vocab_size=sizes.target, draft_vocab_size=sizes.draft
             ),
         )
-        whole = SimpleNamespace(**vars(model))
+        whole: Any = SimpleNamespace(**vars(model))
         whole.logits_processor = lambda _, states: head(states)
-        top = SimpleNamespace(**vars(model))
+        top: Any = SimpleNamespace(**vars(model))
         top.logits_processor = SimpleNamespace(
             get_top_tokens=lambda lm_head, states: LogitsProcessor.get_top_tokens(
                 processor, lm_head, states
