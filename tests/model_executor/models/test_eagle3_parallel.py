@@ -83,6 +83,15 @@ def test_mask_hidden_of_another_size_names_both(make_draft, family):
 
 
 @every_family
+def test_mask_hidden_in_complex_numbers_is_refused(make_draft, family):
+    """Loaded as it is, it would lose its imaginary part without a word."""
+    draft = parallel(make_draft, family, LAST, (1, 3 * HIDDEN))
+    draft.tensors["mask_hidden"] = draft.tensors["mask_hidden"].to(torch.complex64)
+    sentence = draft.refusal(parallel_drafting=True)
+    assert sentence.startswith("mask_hidden is torch.complex64")
+
+
+@every_family
 def test_a_mask_token_without_a_row_is_refused(make_draft, family):
     """Published keys name the id after the last; its embedding is out of bounds."""
     draft = parallel(make_draft, family, TARGET_VOCAB)

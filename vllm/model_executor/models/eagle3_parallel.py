@@ -76,7 +76,8 @@ def check_mask_hidden(found: CheckpointTensor | None, width: int) -> None:
     """Check what a first load brings, of any shape, against `width` features.
 
     Raises:
-        ValueError: it is missing, or has another number of elements.
+        ValueError: it is missing, has another number of elements, or holds no
+            floating-point numbers.
     """
     if found is None:
         raise ValueError(
@@ -88,6 +89,11 @@ def check_mask_hidden(found: CheckpointTensor | None, width: int) -> None:
             f"{found.name} has {found.tensor.numel()} elements, but the draft's config "
             f"asks for {width}, the width of the hidden states that the target hands "
             "over for one token. Correct the config, or re-export the draft."
+        )
+    if not found.tensor.is_floating_point():
+        raise ValueError(
+            f"{found.name} is {found.tensor.dtype}, but stands in for hidden states, "
+            "so it must be in floating point. Re-export the draft."
         )
 
 
