@@ -59,7 +59,17 @@ def check_layer_count(draft: str, revision: str | None = None) -> None:
         config = get_hf_file_to_dict("config.json", draft, revision)
     except (OSError, ValueError):
         return  # vLLM reads it next, and says what is wrong with it.
-    layers = config.get("num_hidden_layers") if isinstance(config, dict) else None
+    if isinstance(config, dict):
+        check_keys(config)
+
+
+def check_keys(config: dict[str, Any]) -> None:
+    """Checks the number of layers in what ``config.json`` holds.
+
+    Raises:
+        ValueError: it is beyond reason.
+    """
+    layers = config.get("num_hidden_layers")
     if isinstance(layers, int) and layers > _MOST_LAYERS:
         raise ValueError(
             f"num_hidden_layers is {layers} in the draft's config, and no draft has "
