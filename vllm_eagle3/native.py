@@ -71,14 +71,15 @@ def load() -> Native:
 def _register_fakes() -> None:
     """Tells torch.compile the shapes of the results."""
     import torch
+    from torch import library as operators
 
-    @torch.library.register_fake("vllm_eagle3::draft_argmax_to_target")
+    @operators.register_fake("vllm_eagle3::draft_argmax_to_target")
     def argmax(
         logits: "torch.Tensor", target_ids: "torch.Tensor | None"
     ) -> "torch.Tensor":
         return logits.new_empty(logits.shape[:1], dtype=torch.int64)
 
-    @torch.library.register_fake("vllm_eagle3::widen_draft_logits")
+    @operators.register_fake("vllm_eagle3::widen_draft_logits")
     def widen(
         logits: "torch.Tensor", target_ids: "torch.Tensor", draft_ids: "torch.Tensor"
     ) -> "torch.Tensor":

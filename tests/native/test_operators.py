@@ -4,6 +4,7 @@
 
 import pytest
 import torch
+from torch import library
 from vllm.model_executor.models.draft_vocabulary import inverse_ids
 
 from tests.native.inputs import (
@@ -179,10 +180,8 @@ def test_torch_accepts_the_registrations(device, dtype):
     logits = random_logits(3, 40, dtype).to(device)
     ids = random_map(40, 90).to(device)
     for target_ids in (ids, None):
-        torch.library.opcheck(ops.draft_argmax_to_target.default, (logits, target_ids))
-    torch.library.opcheck(
-        ops.widen_draft_logits.default, (logits, ids, inverse_ids(ids, 90))
-    )
+        library.opcheck(ops.draft_argmax_to_target.default, (logits, target_ids))
+    library.opcheck(ops.widen_draft_logits.default, (logits, ids, inverse_ids(ids, 90)))
 
 
 @on_every_device
