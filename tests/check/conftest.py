@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from vllm.config import VllmConfig, set_current_vllm_config
 
-from tests.support import drafts
 from tests.support.checkpoints import (
     TARGET_VOCAB,
     DraftShape,
@@ -79,13 +77,6 @@ def warnings(report: Report) -> list[str]:
 
 
 MakePair = Callable[..., Pair]
-
-
-@pytest.fixture(autouse=True)
-def process_group_of_the_tests() -> None:
-    """Other tests set one up unconditionally; the check takes what is there."""
-    with set_current_vllm_config(VllmConfig()):
-        drafts._process_group()
 
 
 @pytest.fixture

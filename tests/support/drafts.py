@@ -6,55 +6,14 @@ An engine start takes tens of seconds; the engine's config, one process group an
 vLLM's `get_model` are what loading needs, and take about one.
 """
 
-import contextlib
-import functools
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from torch import nn
 
+from vllm_eagle3.check.runtime import one_rank as draft_environment
+
 from .checkpoints import target_config, write_checkpoint
-
-
-@functools.cache
-def _process_group() -> None:
-    """One rank with gloo, kept for the whole test process."""
-    from vllm.distributed import (
-        init_distributed_environment,
-        initialize_model_parallel,
-        model_parallel_is_initialized,
-    )
-
-    if model_parallel_is_initialized():
-        return
-    store = Path(tempfile.mkdtemp()) / "store"
-    init_distributed_environment(
-        world_size=1,
-        rank=0,
-        local_rank=0,
-        distributed_init_method=f"file://{store}",
-        backend="gloo",
-    )
-    initialize_model_parallel(1)
-
-
-@contextlib.contextmanager
-def draft_environment(config: Any) -> Iterator[None]:
-    """What a worker has around it when it loads a model.
-
-    Like vLLM's CPU worker, without an accelerator's cache to empty.
-    """
-    from vllm.config import set_current_vllm_config
-
-    with (
-        set_current_vllm_config(config),
-        mock.patch("torch.accelerator.empty_cache"),
-    ):
-        _process_group()
-        yield
 
 
 def _attention_backend(draft: Path) -> dict[str, str]:
