@@ -76,7 +76,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--publish",
         action="store_true",
-        help="if all is well, write the figures into the README and docs",
+        help="if all is well, write the figures into docs/",
     )
     options = parser.parse_args()
     if options.short and options.publish:

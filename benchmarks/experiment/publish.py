@@ -12,7 +12,7 @@ from .table import tables
 
 REPORT = REPOSITORY / "benchmarks" / "results" / "acceptance.json"
 PLOT = REPOSITORY / "docs" / "images" / "acceptance.svg"
-README = REPOSITORY / "README.md"
+PAGE = REPOSITORY / "docs" / "acceptance.md"
 SECTION = re.compile(
     r"(<!-- acceptance: written by make acceptance -->\n).*?(<!-- acceptance: end -->)",
     re.DOTALL,
@@ -24,15 +24,17 @@ def publish(output: Path) -> None:
     for source, place in (("acceptance.json", REPORT), ("acceptance.svg", PLOT)):
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(output / source, place)
-    README.write_text(with_tables(README.read_text(), tables(read_report(REPORT))))
+    PAGE.write_text(with_tables(PAGE.read_text(), tables(read_report(REPORT))))
 
 
 def with_tables(text: str, tables_text: str) -> str:
-    """Returns the README's text with other tables between its marks.
+    """Returns the page's text with other tables between its marks.
 
     Raises:
         ValueError: The marks are not there.
     """
     if not SECTION.search(text):
-        raise ValueError("README.md has no marks for the tables of make acceptance")
+        raise ValueError(
+            "docs/acceptance.md has no marks for the tables of make acceptance"
+        )
     return SECTION.sub(lambda found: f"{found[1]}\n{tables_text}\n{found[2]}", text)

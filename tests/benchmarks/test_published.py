@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
-"""The README shows what was measured, with the trained layer that is in the tree."""
+"""The docs show what was measured, with the trained layer that is in the tree."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -39,15 +39,15 @@ def test_the_published_counts_satisfy_the_checks(
         assert list(check(group)) == []
 
 
-def test_the_readme_has_the_measured_tables(
+def test_the_page_has_the_measured_tables(
     published: list[report.RowResult],
 ) -> None:
-    text = publish.README.read_text()
+    text = publish.PAGE.read_text()
 
     assert publish.with_tables(text, table.tables(published)) == text
 
 
-def test_a_readme_without_marks_is_refused() -> None:
+def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="no marks"):
         publish.with_tables("# vllm-eagle3\n", "")
 

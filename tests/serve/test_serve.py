@@ -18,34 +18,14 @@ from safetensors.torch import load_file, save_file
 
 from tests.support.example import Models
 
+from .as_shown import output_of
+from .questions import QUESTION, QUESTIONS, REAL_QUESTION, STORY
 from .server import MODEL_NAME, Server
 from .test_chat import chat
 
 pytestmark = pytest.mark.server
 
-QUESTION = "What is the capital of France? Answer in one sentence."
-STORY = "Write the first line of a story about a dragon."
-QUESTIONS = [
-    QUESTION,
-    STORY,
-    "Repeat this three times: the quick brown fox jumps over the lazy dog.",
-    "Name three primary colours.",
-    "Write one sentence about the sea.",
-    "How many days are there in a week?",
-    "Explain in one sentence why the sky is blue.",
-    "Give me a rhyme for the word cat.",
-    "What do bees make?",
-    "Say hello in Spanish.",
-    "What is the opposite of hot?",
-    "List two kinds of fruit.",
-    "What is water made of?",
-    "Who wrote Romeo and Juliet?",
-    "Count from one to ten.",
-    "What should I wear when it rains?",
-]
 ANSWER_TOKENS = 24
-# A question as people ask it, and an answer long enough to judge a draft by.
-REAL_QUESTION = "How do plants make their food? Please explain it step by step."
 REAL_ANSWER_TOKENS = 128
 LEAST_ACCEPTED = 0.2
 # The log sums up a stretch of time; only against one that never does.
@@ -102,6 +82,20 @@ def test_a_chat_answer_is_the_one_without_speculation(
 
     assert "The capital of France is Paris" in answer
     assert answer == answers[QUESTION]
+
+
+def test_the_commands_of_the_quick_start_show_what_they_say(server: Server) -> None:
+    before = counters(server)
+    answer = output_of(server, "curl -s http://localhost:8000/v1/chat/completions")
+    metrics = output_of(server, "curl -s http://localhost:8000/metrics")
+
+    assert answer == ['"content":"The capital of France is Paris."']
+    assert sorted(line.partition("{")[0] for line in metrics) == sorted(
+        (DRAFTS, DRAFTED, ACCEPTED)
+    )
+    values = [float(line.split()[-1]) for line in metrics]
+    assert sorted(values) == sorted(counters(server))
+    assert counters(server) > before
 
 
 def test_streaming_yields_the_same_answer(
