@@ -13,3 +13,8 @@ native: ## Build the native operators of this checkout again
 cuda-check: ## Compile the CUDA operators and look at their memory accesses (needs nvcc, no GPU)
 	@$(SETUP)
 	$(VENV)/bin/python tools/cuda_check.py
+
+.PHONY: gpu-check
+gpu-check: ## Build, test and time the operators on the GPU at hand (five minutes)
+	@$(SETUP) --with test
+	$(VENV)/bin/python tools/gpu_check.py $(if $(filter cpu,$(BACKEND)),--device cpu)

@@ -6,6 +6,7 @@ They are optional. Without them (no compiler at installation, a wheel for anothe
 machine, or switched off) the fork computes the same in PyTorch.
 """
 
+import ctypes
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,15 +29,19 @@ class Native:
     Attributes:
         devices: Device types whose operators are loaded.
         reason: Why none are; empty where some are.
+        instructions: What the loops for the CPU use, see ``instructions``.
     """
 
     devices: tuple[str, ...]
     reason: str = ""
+    instructions: str = ""
 
     def __str__(self) -> str:
-        if self.devices:
-            return f"native for {' and '.join(self.devices)}"
-        return f"PyTorch ({self.reason})"
+        if not self.devices:
+            return f"PyTorch ({self.reason})"
+        names = " and ".join(self.devices)
+        using = f", {self.instructions} on the CPU" if self.instructions else ""
+        return f"native for {names}{using}"
 
 
 def library(device: str) -> Path:
@@ -65,7 +70,32 @@ def load() -> Native:
         if not loaded:
             return Native((), f"could not be loaded: {error}")
     _register_fakes()
-    return Native(tuple(loaded))
+    return Native(tuple(loaded), instructions=instructions())
+
+
+def instructions(at_most: str | None = None) -> str:
+    """What the CPU's loops use: ``default``, ``avx2`` or ``avx512``.
+
+    It is what the processor has, or less where torch is limited to less by its variable
+    ``ATEN_CPU_CAPABILITY``. Call it only where the library is loaded.
+
+    Args:
+        at_most: Limits this process from now on, up to what the processor has.
+
+    Returns:
+        Empty for a library built before there was a choice.
+    """
+    choose = getattr(_cpu_library(), "vllm_eagle3_instructions", None)
+    if choose is None:
+        return ""
+    choose.argtypes, choose.restype = [ctypes.c_char_p], ctypes.c_char_p
+    return choose(at_most and at_most.encode()).decode()
+
+
+@cache
+def _cpu_library() -> ctypes.CDLL:
+    # What torch has loaded: asked for once, as a later build may replace the file.
+    return ctypes.CDLL(str(library("cpu")))
 
 
 def _register_fakes() -> None:

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "keys.h"
+#include "loops.h"
 
 namespace vllm_eagle3 {
 
@@ -19,19 +19,19 @@ namespace {
 constexpr int64_t kBlock = 1024;
 // What one thread takes at least: below, waking another costs more than it saves.
 constexpr int64_t kBytesPerThread = 32 * 1024;
-// Target ids that are filled before draft logits are put among them: with an
-// increasing map, the first level of the cache still has them then.
-constexpr int64_t kFilledAtOnce = 4 * 1024;
+// Finding a map's runs takes as long as they save on so many rows.
+constexpr int64_t kRowsWorthRuns = 3;
 // A long row is shared among threads in pieces of so many logits.
 constexpr int64_t kSegment = 32 * kBlock;
 
 template <class Bits>
-uint64_t best_candidate(const Bits* row, int64_t begin, int64_t end, Bits infinity) {
+uint64_t best_candidate(const Loops<Bits>& loops, const Bits* row, int64_t begin,
+                        int64_t end, Bits infinity) {
   Key<Bits> best = kLeastKey<Bits>;
   int64_t best_begin = begin;
   for (int64_t block = begin; block < end; block += kBlock) {
     const int64_t count = std::min(kBlock, end - block);
-    const Key<Bits> key = greatest_key(row + block, count, infinity);
+    const Key<Bits> key = loops.greatest_key(row + block, count, infinity);
     if (key > best) {
       best = key;
       best_begin = block;
@@ -48,6 +48,7 @@ template <class Bits>
 void argmax_rows(const Rows& rows, Bits infinity, const int64_t* target_ids,
                  int64_t* result) {
   const Bits* logits = rows.data<Bits>();
+  const Loops<Bits> loops = vllm_eagle3::loops<Bits>();
   const int64_t segments = (rows.width + kSegment - 1) / kSegment;
   const int64_t segment_bytes = std::min(rows.width, kSegment) * sizeof(Bits);
   const int64_t grain = std::max<int64_t>(1, kBytesPerThread / segment_bytes);
@@ -59,36 +60,13 @@ void argmax_rows(const Rows& rows, Bits infinity, const int64_t* target_ids,
           const int64_t begin = piece % segments * kSegment;
           const int64_t end = std::min(begin + kSegment, rows.width);
           found[piece] =
-              best_candidate(logits + token * rows.stride, begin, end, infinity);
+              best_candidate(loops, logits + token * rows.stride, begin, end, infinity);
         }
       });
   for (int64_t token = 0; token < rows.tokens; ++token) {
     const uint64_t* pieces = found.data() + token * segments;
     const uint64_t best = *std::max_element(pieces, pieces + segments);
     result[token] = to_target(candidate_draft_id(best), target_ids);
-  }
-}
-
-// Where every target id has a draft id, each is written once, from its draft id. Else
-// filling the row and then writing the draft's ids is cheaper.
-template <class Bits>
-void widen_row(const Bits* logits, int64_t width, const int64_t* target_ids,
-               const int32_t* draft_ids, int64_t wide, Bits infinity, Bits* out) {
-  const Bits nothing = minus_infinity(infinity);
-  if (width == wide) {
-    for (int64_t id = 0; id < wide; ++id) {
-      out[id] = widened(logits, draft_ids[id], nothing);
-    }
-    return;
-  }
-  int64_t id = 0;
-  for (int64_t begin = 0; begin < wide; begin += kFilledAtOnce) {
-    const int64_t end = std::min(begin + kFilledAtOnce, wide);
-    std::fill(out + begin, out + end, nothing);
-    // Whatever the order of the map: an id is written once its place has been filled.
-    for (; id < width && target_ids[id] < end; ++id) {
-      out[target_ids[id]] = logits[id];
-    }
   }
 }
 
@@ -112,18 +90,25 @@ Tensor widen_draft_logits(const Tensor& logits, const Tensor& target_ids,
   const int64_t* ids = target_ids_of(rows, target_ids);
   check_ids(draft_ids, ScalarType::Int, logits, "draft_ids");
   const int64_t wide = draft_ids.numel();
-  const int32_t* sources = static_cast<const int32_t*>(draft_ids.const_data_ptr());
+  const auto* sources = static_cast<const int32_t*>(draft_ids.const_data_ptr());
+  const Map map{ids, rows.width, sources, wide, {}};
   Tensor result = torch::stable::new_empty(logits, {rows.tokens, wide});
   with_format(logits.scalar_type(), [&](auto infinity) {
     using Bits = decltype(infinity);
+    const Loops<Bits> loops = vllm_eagle3::loops<Bits>();
     Bits* out = static_cast<Bits*>(result.mutable_data_ptr());
     const int64_t row_bytes = std::max<int64_t>(1, wide * sizeof(Bits));
     const int64_t grain = std::max<int64_t>(1, kBytesPerThread / row_bytes);
     torch::stable::parallel_for(
         0, rows.tokens, grain, [&](int64_t first, int64_t last) {
+          // Each thread for itself: waiting for one of them would take as long.
+          Map own = map;
+          if (last - first >= kRowsWorthRuns) {
+            own.runs = find_runs(sources, wide);
+          }
           for (int64_t token = first; token < last; ++token) {
-            widen_row(rows.data<Bits>() + token * rows.stride, rows.width, ids, sources,
-                      wide, infinity, out + token * wide);
+            loops.widen_row(rows.data<Bits>() + token * rows.stride, own, infinity,
+                            out + token * wide);
           }
         });
   });

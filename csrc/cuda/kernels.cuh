@@ -23,6 +23,23 @@ struct alignas(16) Pack {
   Bits bits[size];
 };
 
+DRAFT_LOGITS_INLINE int64_t divide_up(int64_t count, int64_t by) {
+  return (count + by - 1) / by;
+}
+
+// Logits that each of `segments` blocks reads of a row: whole packs, so that all
+// segments are aligned alike.
+template <class Bits>
+DRAFT_LOGITS_INLINE int64_t segment_length(int64_t width, int64_t segments) {
+  return divide_up(divide_up(width, segments), Pack<Bits>::size) * Pack<Bits>::size;
+}
+
+// Blocks that write a row of `wide` target ids: a thread writes about four packs.
+template <class Bits>
+DRAFT_LOGITS_INLINE int64_t blocks_for_wide_row(int64_t wide) {
+  return divide_up(wide, 4 * kThreads * Pack<Bits>::size);
+}
+
 // Elements before the first that lies on 16 bytes, at most `count`.
 template <class Bits>
 __device__ int64_t unaligned_head(const Bits* data, int64_t count) {
@@ -135,11 +152,13 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t thread = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x;
   const int64_t threads = gridDim.x * static_cast<int64_t>(kThreads);
   auto* body = reinterpret_cast<Pack<Bits>*>(wide_row + head);
+  const bool aligned_ids =
+      head == 0 && reinterpret_cast<uintptr_t>(draft_ids) % sizeof(int4) == 0;
   for (int64_t pack = thread; pack < packs; pack += threads) {
     const int32_t* sources = draft_ids + head + pack * Pack<Bits>::size;
     Pack<Bits> filled;
-    if (head == 0) {
-      // Both lie on 16 bytes then, as T does in practice.
+    // As in practice, where T is a multiple of a pack.
+    if (aligned_ids) {
 #pragma unroll
       for (int i = 0; i < Pack<Bits>::size; i += 4) {
         const int4 four = __ldg(reinterpret_cast<const int4*>(sources + i));

@@ -38,8 +38,6 @@ int64_t processors() {
   return count;
 }
 
-int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
-
 // Blocks that share a row: enough to occupy the chip, each with enough to read.
 int64_t blocks_for_row(int64_t tokens, int64_t row_bytes) {
   const int64_t wanted = divide_up(2 * processors(), tokens);
@@ -53,9 +51,7 @@ template <class Bits>
 void argmax_rows(const Bits* logits, int64_t tokens, const Rows& rows, Bits infinity,
                  const int64_t* ids, uint64_t* partial, int64_t segments,
                  int64_t* result, cudaStream_t stream) {
-  // Whole packs, so that all segments are aligned alike.
-  const int64_t pack = Pack<Bits>::size;
-  const int64_t segment = divide_up(divide_up(rows.width, segments), pack) * pack;
+  const int64_t segment = segment_length<Bits>(rows.width, segments);
   const dim3 grid(segments, tokens);
   argmax_segments<<<grid, kThreads, 0, stream>>>(logits, rows.stride, rows.width,
                                                  segment, infinity, ids, partial,
@@ -113,8 +109,7 @@ Tensor widen_draft_logits_cuda(const Tensor& logits, const Tensor& target_ids,
   with_format(logits.scalar_type(), [&](auto infinity) {
     using Bits = decltype(infinity);
     auto* out = static_cast<Bits*>(result.mutable_data_ptr());
-    // A thread writes about four packs.
-    const int64_t blocks = divide_up(wide, 4 * kThreads * Pack<Bits>::size);
+    const int64_t blocks = blocks_for_wide_row<Bits>(wide);
     for (int64_t first = 0; first < rows.tokens; first += kTokensAtOnce) {
       const dim3 grid(blocks, std::min(kTokensAtOnce, rows.tokens - first));
       widen_rows<<<grid, kThreads, 0, current_stream(logits)>>>(

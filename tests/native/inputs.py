@@ -5,8 +5,6 @@
 import torch
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-# With a GPU, everything is tested there too.
-DEVICES = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 _BITS = {4: torch.int32, 2: torch.int16}
 
 # (tokens, D, T): single elements, sizes around vectors, blocks and segments, a full
@@ -17,11 +15,12 @@ SIZES = (
     (2, 7, 8),
     (5, 63, 1000),
     (1, 1024, 1025),
+    (4, 31, 33),
     (4, 1025, 4096),
     (9, 1000, 1000),
-    (2, 32768, 40000),
+    (3, 32768, 40000),
     (3, 70001, 70003),
-    (2, 32000, 128256),
+    (4, 32000, 128256),
 )
 
 

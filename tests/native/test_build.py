@@ -78,11 +78,42 @@ def test_without_a_compiler_a_wheel_of_python_files_is_built(source):
     name, files = wheel(source)
     assert name.endswith("-py3-none-any.whl")
     assert OPERATORS not in files
-    assert "vllm_eagle3/vllm/model_executor/models/llama_eagle3.py" in files
+    said, file, token, wide = run_from(source / "dist" / name, source / "installed")
+    assert said == "PyTorch (not built at installation)"
+    assert Path(file).is_relative_to(source / "installed")
+    assert token == "[2]" and wide == "[[-inf, 5.0, 7.0, -inf]]"
+
+
+USE = """
+from vllm.plugins import load_general_plugins
+from vllm_eagle3 import native
+load_general_plugins()
+import torch
+from vllm.model_executor.models import draft_vocabulary_ops as operators
+logits, ids = torch.tensor([[5.0, 7.0]]), torch.tensor([1, 2])
+print(native.load(), operators.__file__, sep="\\n")
+print(operators.draft_argmax_to_target(logits, ids).tolist())
+inverse = operators.inverse_ids(ids, 4)
+print(operators.widen_draft_logits(logits, ids, inverse).tolist())
+"""
+
+
+def run_from(path: Path, folder: Path) -> list[str]:
+    """Puts a wheel's files in place, as pip does, and computes with them."""
+    zipfile.ZipFile(path).extractall(folder)
+    done = subprocess.run(
+        [sys.executable, "-c", USE],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "VLLM_LOGGING_LEVEL": "ERROR"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-4:]
 
 
 def test_a_build_that_fails_leaves_python_files_alone(source):
-    (source / "csrc" / "cpu" / "keys.cpp").write_text("#error broken\n")
+    (source / "csrc" / "cpu" / "loops.cpp").write_text("#error broken\n")
     done = build(source)
     assert done.returncode == 0, done.stderr
     assert "the native operators were not built, PyTorch serves" in (
@@ -93,7 +124,7 @@ def test_a_build_that_fails_leaves_python_files_alone(source):
 
 
 def test_what_the_user_asks_for_by_name_must_build(source):
-    (source / "csrc" / "cpu" / "keys.cpp").write_text("#error broken\n")
+    (source / "csrc" / "cpu" / "loops.cpp").write_text("#error broken\n")
     assert build(source, VLLM_TARGET_DEVICE="cpu").returncode != 0
 
 

@@ -2,6 +2,10 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """Who computes: the compiled operators where they can, else PyTorch, the same."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -9,6 +13,7 @@ import torch
 from vllm.model_executor.models import draft_vocabulary_ops as operators
 
 from tests.native.inputs import DTYPES, bits, odd_rows, random_map
+from tests.native.places import instructions_here
 from tests.native.probes import (
     load_plugin,
     load_plugin_with_libraries_in,
@@ -57,15 +62,41 @@ def test_the_inverse_undoes_the_map(width):
     assert int((inverse == -1).sum()) == 300 - width
 
 
-@pytest.mark.parametrize(
-    "environment, expected",
-    [
-        ({}, ("native for cpu", BOTH)),
-        ({OFF_SWITCH: "1"}, (f"PyTorch (switched off by {OFF_SWITCH})", set())),
-    ],
-)
-def test_the_plugin_loads_them_unless_switched_off(clean_vllm, environment, expected):
-    assert clean_vllm(load_plugin, env=environment) == expected
+def test_the_plugin_loads_them(clean_vllm):
+    said, calls = clean_vllm(load_plugin)
+    assert said.startswith("native for cpu") and calls == BOTH
+    assert said == str(native.load())
+
+
+def test_the_plugin_loads_none_where_they_are_switched_off(clean_vllm):
+    said = f"PyTorch (switched off by {OFF_SWITCH})"
+    assert clean_vllm(load_plugin, env={OFF_SWITCH: "1"}) == (said, set())
+
+
+@pytest.mark.parametrize("limit", instructions_here())
+def test_a_limit_for_torch_is_a_limit_for_them(limit):
+    """One variable, torch's own."""
+    (said,) = what_is_loaded(ATEN_CPU_CAPABILITY=limit)
+    assert said.startswith("native for cpu")
+    assert said.endswith(f", {limit} on the CPU")
+
+
+def test_a_limit_of_another_name_is_none():
+    (said,) = what_is_loaded(ATEN_CPU_CAPABILITY="avx1024")
+    assert said == str(native.load())
+
+
+def what_is_loaded(**environment: str) -> list[str]:
+    script = "from vllm_eagle3 import native; print(native.load())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | environment,
+        cwd=Path(native.__file__).parents[1],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.splitlines()
 
 
 def test_where_none_were_built_pytorch_serves(clean_vllm, tmp_path):

@@ -65,7 +65,13 @@ def inverse_ids(target_ids: torch.Tensor, target_vocab_size: int) -> torch.Tenso
 
 
 def _is_native(name: str, logits: torch.Tensor) -> bool:
-    return logits.dtype in _NATIVE_DTYPES and logits.device.type in _devices(name)
+    return logits.dtype in _NATIVE_DTYPES and _has_kernel(name, logits.device.type)
+
+
+# Compiled code takes the answer as it is; what it is made of cannot be traced.
+@torch.compiler.assume_constant_result
+def _has_kernel(name: str, device: str) -> bool:
+    return device in _devices(name)
 
 
 @functools.cache
