@@ -25,11 +25,13 @@ class FakeHub:
         repositories: folder by `owner/name`.
         gated: names that answer 403 to everybody.
         served: bytes of each file that went over the wire.
+        asked: revisions, of listings (`None` where none was named) and of files.
     """
 
     repositories: dict[str, Path] = field(default_factory=dict)
     gated: set[str] = field(default_factory=set)
     served: dict[str, int] = field(default_factory=dict)
+    asked: set[tuple[str, str | None]] = field(default_factory=set)
     url: str = ""
 
     @contextlib.contextmanager
@@ -86,6 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         folder = self._folder(name, revision)
         if folder is None:
             return
+        self.fake.asked.add(("listing", revision))
         files = sorted(path for path in folder.iterdir() if path.is_file())
         if kind == "tree":
             tree = [
@@ -116,6 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         folder = self._folder(name, revision)
         if folder is None:
             return
+        self.fake.asked.add(("file", revision))
         path = folder / file
         if not path.is_file():
             self._refuse(404, "EntryNotFound")

@@ -30,7 +30,8 @@ def serve(draft: Path, **speculative: Any) -> tuple[str | None, list[str]]:
     bars = contextlib.redirect_stderr(io.StringIO())
     with runtime.captured_logs() as records, bars:
         try:
-            load_draft(draft, **speculative)
+            logging = {"logging_config": runtime.logging_as_it_is()}
+            load_draft(draft, engine=logging, **speculative)
         except pydantic.ValidationError as refusal:
             # vLLM's configs wrap a sentence into a preamble and a type.
             error = str(refusal).splitlines()[1].strip()
@@ -48,7 +49,7 @@ def serve(draft: Path, **speculative: Any) -> tuple[str | None, list[str]]:
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=EXAMPLES < 1000,
+    derandomize="VLLM_EAGLE3_EXAMPLES" not in os.environ,
     # A failure is small as it comes; shrinking would load hundreds of drafts more.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -4,6 +4,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,17 +34,24 @@ KEYS = {
 
 
 def test_the_installed_command_reads_a_draft_and_says_nothing_else(make_pair: MakePair):
+    """Whatever vLLM logs goes nowhere, but the draft's warnings are told."""
+    pair = make_pair("llama", 256, eagle_aux_hidden_state_layer_ids=...)
     done = subprocess.run(
-        [COMMAND, *make_pair("llama", 256).arguments()], capture_output=True, text=True
+        [COMMAND, *pair.arguments("--strict")],
+        env=os.environ | {"VLLM_LOGGING_LEVEL": "DEBUG"},
+        capture_output=True,
+        text=True,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
-    assert "vocabulary     reduced vocabulary, 256 of 1024, remapped by d2t" in (
-        done.stdout.splitlines()
-    )
-    assert "\nSERVES: " in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("imports ")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("draft ")
+    assert "vocabulary     reduced vocabulary, 256 of 1024, remapped by d2t" in lines
+    (warning,) = [line for line in lines if line.startswith("warning (loading): ")]
+    assert "eagle_aux_hidden_state_layer_ids is not set" in warning
+    assert lines[-3].startswith("SERVES, WITH WARNINGS: ")
+    assert lines[-1].startswith("imports ")
 
 
 @pytest.mark.parametrize(

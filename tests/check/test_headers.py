@@ -62,6 +62,25 @@ def test_only_what_is_judged_by_value_has_values(tmp_path: Path, kind: str):
         assert torch.equal(found[name], tensors[name])
 
 
+@pytest.mark.parametrize("name", headers._DTYPES)
+def test_dtypes_are_those_of_safetensors(tmp_path: Path, name: str):
+    """Told by name, from a file that safetensors itself has written."""
+    dtype = headers._DTYPES[name]
+    packed = 2 if name == "F4" else 1  # two elements in a byte
+    tensor = torch.zeros(4 * dtype.itemsize, dtype=torch.uint8).view(dtype)
+    save_file({"x.t2d": tensor}, tmp_path / "file")
+    (length,) = struct.unpack("<Q", (tmp_path / "file").read_bytes()[:8])
+    header = json.loads((tmp_path / "file").read_bytes()[8 : 8 + length])
+    assert header["x.t2d"]["dtype"] == name
+    assert _safetensors(tmp_path / "file")["x.t2d"].dtype == dtype
+    assert header["x.t2d"]["shape"] == [4 * packed]
+
+
+def test_a_tensor_without_elements(tmp_path: Path):
+    save_file({"d2t": torch.zeros(0, dtype=torch.int64)}, tmp_path / "file")
+    assert _safetensors(tmp_path / "file")["d2t"].shape == (0,)
+
+
 def write_huge(pair: Pair, gigabytes: int) -> Path:
     """The pair's draft with `fc.weight` a hole, of a wrong shape, of that many GB.
 

@@ -40,6 +40,14 @@ def test_sizes_and_the_way_of_an_id_are_told(make_pair: MakePair):
     assert vocabulary.map_source == "d2t"
 
 
+def test_a_map_goes_before_its_mask(make_pair: MakePair):
+    pair = make_pair("llama", 256)
+    pair.tensors["t2d"] = torch.arange(TARGET_VOCAB) % 4 == 0
+    vocabulary = pair.check().vocabulary
+    assert vocabulary is not None
+    assert vocabulary.map_source == "d2t"
+
+
 def test_a_map_made_of_the_mask_is_told(make_pair: MakePair):
     pair = make_pair("llama", 256)
     del pair.tensors["d2t"]
@@ -70,6 +78,30 @@ def test_the_cost_of_a_step(
     assert (costs["greedy"].stock, costs["greedy"].here) == (stock, greedy)
     assert costs["probabilistic"].stock == stock
     assert costs["probabilistic"].here == probabilistic
+
+
+def test_an_unpadded_vocabulary_looks_up_no_id(make_pair: MakePair):
+    pair = make_pair("llama", 256, vocab_size=256)
+    del pair.tensors["d2t"]
+    greedy, probabilistic = pair.check().costs
+    assert (greedy.here, greedy.route) == (512, "argmax over the draft's own ids")
+    assert probabilistic.route == "logits padded to the target's ids"
+
+
+def test_greedy_drafting_that_is_left_to_vllm(make_pair: MakePair, monkeypatch):
+    monkeypatch.setenv("VLLM_EAGLE3_DISABLE_LOCAL_ARGMAX", "1")
+    greedy, probabilistic = make_pair("llama", 256).check().costs
+    assert greedy.here == probabilistic.here
+    assert greedy.route.endswith("in one pass, then argmax over the target's ids")
+
+
+def test_a_draft_without_auxiliary_states(make_pair: MakePair):
+    pair = make_pair(eagle_config={"use_aux_hidden_state": False})
+    del pair.config["eagle_aux_hidden_state_layer_ids"], pair.tensors["fc.weight"]
+    model = pair.check().model
+    assert model is not None
+    assert (model.auxiliary.count, model.auxiliary.ids) == (0, None)
+    assert "use_aux_hidden_state is false" in model.auxiliary.source
 
 
 @pytest.mark.parametrize("place", ["top", "nested"])
@@ -112,6 +144,14 @@ def test_what_is_the_targets_is_told(make_pair: MakePair):
     assert pair.check().sharing["lm_head"].startswith("the draft's own")
     del pair.tensors["lm_head.weight"]
     assert pair.check().sharing["lm_head"].startswith("the target's")
+
+
+def test_a_head_that_is_the_embedding_is_told(make_pair: MakePair):
+    pair = make_pair(tie_word_embeddings=True)
+    pair.tensors["embed_tokens.weight"] = pair.tensors.pop("lm_head.weight")
+    report = pair.check()
+    assert report.verdict == "serves"
+    assert report.sharing["lm_head"] == "the draft's embed_tokens (tie_word_embeddings)"
 
 
 def test_parallel_drafting_is_asked_for_and_told(make_pair: MakePair):

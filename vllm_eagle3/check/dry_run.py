@@ -100,6 +100,7 @@ def engine_config(
         skip_tokenizer_init=True,
         speculative_config={**speculative, "model": draft},
         use_tqdm_on_load=False,
+        logging_config=runtime.logging_as_it_is(),
         **engine,
     )
     with kernels.any_format():
@@ -121,10 +122,10 @@ def _construct(run: DryRun) -> Any:
         except Exception as error:
             if not kernels.is_about_this_machine(error):
                 raise
-            model = None
+            model, reason = None, sentence(error).partition("\n")[0]
             run.note(
                 f"The draft is quantised ({run.draft_config.quantization}) and cannot "
-                f"be built on this machine ({sentence(error).splitlines()[0]}). Only "
+                f"be built on this machine ({reason}). Only "
                 "its vocabulary was checked; check it on the serving machine."
             )
     return model

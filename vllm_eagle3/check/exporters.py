@@ -32,7 +32,8 @@ class Traces:
 
     @property
     def architectures(self) -> tuple[str, ...]:
-        return tuple(self.config.get("architectures") or ())
+        names = self.config.get("architectures")
+        return tuple(map(str, names)) if isinstance(names, list) else ()
 
     def begins(self, prefix: str) -> bool:
         return any(name.startswith(prefix) for name in self.names)
@@ -70,9 +71,9 @@ def _automodel(traces: Traces) -> str | None:
 def _modelopt(traces: Traces) -> str | None:
     if "hf_quant_config.json" in traces.files:
         return "hf_quant_config.json"
-    nested = traces.config.get("eagle_config") or {}
+    nested = traces.config.get("eagle_config")
     keys = ("use_input_layernorm_in_first_layer", "next_layer_regular")
-    found = [key for key in keys if key in nested]
+    found = [key for key in keys if isinstance(nested, dict) and key in nested]
     return f"eagle_config holds {found[0]}" if found else None
 
 

@@ -21,7 +21,7 @@ import safetensors
 import torch
 
 # A map of a million ids in int64; a tensor that claims more is no map.
-_MOST_BYTES = 16 * 2**20
+MOST_BYTES = 16 * 2**20
 
 _DTYPES = {
     "BOOL": torch.bool,
@@ -56,7 +56,7 @@ def is_read(name: str, shape: tuple[int, ...], item_bytes: int) -> bool:
 
     count = math.prod(shape)
     # vLLM's loaders take single numbers, such as scales, out of their tensors.
-    return count == 1 or (reads_values(name) and count * item_bytes <= _MOST_BYTES)
+    return count == 1 or (reads_values(name) and count * item_bytes <= MOST_BYTES)
 
 
 class HeaderOnly:
@@ -90,6 +90,8 @@ class HeaderOnly:
         """The tensor, on the meta device unless its values count."""
         entry = self._header[name]
         shape, dtype = tuple(entry["shape"]), _DTYPES[entry["dtype"]]
+        if dtype == torch.float4_e2m1fn_x2 and shape:  # two in each of torch's elements
+            shape = (*shape[:-1], shape[-1] // 2)
         if not is_read(name, shape, dtype.itemsize):
             return torch.empty(shape, dtype=dtype, device="meta")
         begin, end = entry["data_offsets"]

@@ -38,7 +38,7 @@ def mirror_draft(name: str, revision: str | None, scratch: Path) -> Folder:
         try:
             info = HfApi().model_info(name, revision=revision)
         except Exception as error:
-            return _cached(name, revision, (*_CONFIGS, *WEIGHTS), error)
+            return _cached(name, revision, error)
         files = [sibling.rfilename for sibling in info.siblings or ()]
         folder = scratch / "draft"
         configs = huggingface_hub.snapshot_download(
@@ -63,15 +63,13 @@ def configs_of(name: str, revision: str | None) -> Folder:
         ValueError: as `mirror_draft`.
     """
     with _in_words(name, revision):
-        try:
-            folder = huggingface_hub.snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=list(_CONFIGS),
-                ignore_patterns=list(_NO_CONFIGS),
-            )
-        except Exception as error:
-            return _cached(name, revision, _CONFIGS, error)
+        # Takes what is in the cache where the Hub cannot be asked.
+        folder = huggingface_hub.snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=list(_CONFIGS),
+            ignore_patterns=list(_NO_CONFIGS),
+        )
     return Folder(Path(folder), Input(name, revision, f"Hub, {Path(folder).name}"))
 
 
@@ -93,24 +91,27 @@ def _is_unreachable(error: Exception) -> bool:
     return no_answer and not isinstance(error, errors.HfHubHTTPError)
 
 
-def _cached(
-    name: str, revision: str | None, patterns: tuple[str, ...], error: Exception
-) -> Folder:
-    """What an earlier download left, where the Hub cannot be asked."""
+def _cached(name: str, revision: str | None, error: Exception) -> Folder:
+    """The draft as an earlier download left it, where the Hub cannot be asked.
+
+    A check leaves configs alone.
+    """
     if not _is_unreachable(error):
         raise error
     try:
-        folder = huggingface_hub.snapshot_download(
-            name,
-            revision=revision,
-            allow_patterns=list(patterns),
-            local_files_only=True,
+        folder = Path(
+            huggingface_hub.snapshot_download(
+                name,
+                revision=revision,
+                allow_patterns=[*_CONFIGS, *WEIGHTS],
+                local_files_only=True,
+            )
         )
     except errors.LocalEntryNotFoundError:
         raise error from None
-    return Folder(
-        Path(folder), Input(name, revision, f"Hub cache, {Path(folder).name}")
-    )
+    if not any(any(folder.glob(kind)) for kind in WEIGHTS):
+        raise error
+    return Folder(folder, Input(name, revision, f"Hub cache, {folder.name}"))
 
 
 @contextlib.contextmanager

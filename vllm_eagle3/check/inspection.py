@@ -167,9 +167,9 @@ def _sizes(run: DryRun, config: dict[str, Any], target: dict[str, Any]) -> Any:
         embedded = getattr(draft, "vocab_size", None)
         own = getattr(draft, "draft_vocab_size", None)
     else:
-        layer = config.get("transformer_layer_config") or config
+        layer = _nested(config, "transformer_layer_config")
         embedded, own = layer.get("vocab_size"), config.get("draft_vocab_size")
-        target_size = (target.get("text_config") or target).get("vocab_size")
+        target_size = _nested(target, "text_config").get("vocab_size")
     if not isinstance(embedded, int) or not isinstance(target_size, int):
         return None
     try:
@@ -180,8 +180,17 @@ def _sizes(run: DryRun, config: dict[str, Any], target: dict[str, Any]) -> Any:
         return None
 
 
+def _nested(config: dict[str, Any], key: str) -> dict[str, Any]:
+    """The part of a config that says how a decoder is built."""
+    part = config.get(key)
+    return part if isinstance(part, dict) and part else config
+
+
 def _notes(run: DryRun) -> list[Finding]:
+    # A cache alone may be quantised: that takes no kernels of the draft.
     if run.model is None or run.model.quant_config is None:
+        return []
+    if run.draft_config.quantization is None:
         return []
     return [
         Finding(

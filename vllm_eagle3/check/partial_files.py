@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from vllm_eagle3.check.headers import is_read, item_bytes
+from vllm_eagle3.check.headers import MOST_BYTES, is_read, item_bytes
 from vllm_eagle3.check.ranges import RemoteFile
 
 # What safetensors itself accepts as a header.
@@ -62,8 +62,10 @@ def _of_safetensors(source: RemoteFile) -> Iterator[Span]:
                 continue
             shape = tuple(int(size) for size in entry["shape"])
             if is_read(name, shape, item_bytes(entry["dtype"])):
-                first, last = entry["data_offsets"]
-                yield begin + int(first), begin + int(last)
+                first, last = (int(offset) for offset in entry["data_offsets"])
+                # A tensor that claims more bytes than it has elements is not fetched.
+                if 0 <= first <= last <= first + MOST_BYTES:
+                    yield begin + first, begin + last
     except (ValueError, TypeError, KeyError, AttributeError):
         return
 

@@ -51,11 +51,11 @@ def show(report: Report, output: TextIO) -> None:
     rows = list(_facts(report))
     if terminal:
         for label, value in rows:
-            facts.add_row(label, Text(value))
+            facts.add_row(label, Text(printable(value)))
         console.print(facts)
     else:
         for label, value in rows:
-            console.print(Text(f"{label:<15}{value}"))
+            console.print(Text(f"{label:<15}{printable(value)}"))
     console.print()
     _findings(report, console)
     colour, words = _VERDICTS[report.verdict]
@@ -70,13 +70,25 @@ def show(report: Report, output: TextIO) -> None:
     )
 
 
+def printable(text: str) -> str:
+    """Text without what would steer a terminal: names in a checkpoint are anybody's.
+
+    Further lines are set in, so that none looks like one of the report.
+    """
+    shown = (
+        char if char.isprintable() or char == "\n" else ascii(char)[1:-1]
+        for char in text
+    )
+    return "".join(shown).replace("\n", "\n  ")
+
+
 def _findings(report: Report, console: Console) -> None:
     for severity in Severity:
         for finding in report.of(severity):
             line = Text.assemble(
                 (severity.value, _COLOURS[severity]),
                 (f" ({finding.stage.value}): ", "dim"),
-                finding.message,
+                printable(finding.message),
             )
             console.print(line)
     if report.findings:

@@ -6,7 +6,6 @@ What is changed lasts for this process, which does nothing else.
 """
 
 import contextlib
-import functools
 import logging
 import os
 import tempfile
@@ -115,6 +114,16 @@ def captured_logs() -> Iterator[list[logging.LogRecord]]:
         logger.setLevel(before[1])
 
 
+def logging_as_it_is() -> Any:
+    """For `EngineArgs`, which would set vLLM's loggers up anew.
+
+    What is logged from there on, such as a draft's warnings, would not be captured.
+    """
+    from vllm.config.logging import LoggingConfig
+
+    return LoggingConfig(configure_logging=False, pylogging_config_file=None)
+
+
 def is_ours(record: logging.LogRecord) -> bool:
     """Whether the fork logged this, and not vLLM."""
     from vllm_eagle3 import subtree
@@ -136,7 +145,6 @@ def one_rank(vllm_config: Any) -> Iterator[None]:
         yield
 
 
-@functools.cache
 def _process_group() -> None:
     from vllm.distributed import (
         init_distributed_environment,

@@ -46,7 +46,7 @@ class Folder:
         path = self.path / "config.json"
         try:
             config = json.loads(path.read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.shown.name}: config.json is no valid JSON ({error}). Download "
                 "or export the model again."
@@ -68,7 +68,7 @@ def refuse_at_sight(argument: str, name: str, revision: str | None) -> None:
     Raises:
         ValueError: saying what to give instead.
     """
-    path = Path(name).expanduser()
+    path = _path(name)
     if path.is_dir():
         if revision is not None:
             raise ValueError(
@@ -95,7 +95,7 @@ def draft_folder(name: str, revision: str | None, scratch: Path) -> Folder:
     Raises:
         ValueError: there is no such model, or it is no draft.
     """
-    if Path(name).expanduser().is_dir():
+    if _path(name).is_dir():
         folder = _local(name)
     else:
         from vllm_eagle3.check import hub
@@ -116,7 +116,7 @@ def target_folder(name: str, revision: str | None) -> Folder:
     Raises:
         ValueError: there is no such model.
     """
-    if Path(name).expanduser().is_dir():
+    if _path(name).is_dir():
         folder = _local(name)
     else:
         from vllm_eagle3.check import hub
@@ -126,8 +126,15 @@ def target_folder(name: str, revision: str | None) -> Folder:
     return folder
 
 
+def _path(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # ~user, and there is no such user
+        return Path(name)
+
+
 def _local(name: str) -> Folder:
-    path = Path(name).expanduser()
+    path = _path(name)
     return Folder(path, Input(name, None, str(path.resolve())))
 
 
@@ -152,7 +159,9 @@ def bare_target(folder: Folder, config: dict[str, Any]) -> Iterator[Path]:
         (path / "config.json").write_text(json.dumps(kept))
         for kind in ("*.json", "*.py"):  # of processors; for --trust-remote-code
             for file in folder.path.glob(kind):
-                if file.name not in _LEFT_OUT and file.stat().st_size < _LARGEST_CONFIG:
+                if file.name in _LEFT_OUT or not file.is_file():
+                    continue
+                if file.stat().st_size < _LARGEST_CONFIG:
                     (path / file.name).write_bytes(file.read_bytes())
         yield path
 
