@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include "plain.h"
 #if defined(__x86_64__)

@@ -49,6 +49,7 @@ class Group:
         tensor_parallel: Number of worker processes.
         engine_process: Whether the engine core gets a process of its own.
         v2_runner: Model Runner V2 under Triton's interpreter.
+        native: Whether the compiled operators are loaded.
     """
 
     runs: tuple[Run, ...]
@@ -58,6 +59,7 @@ class Group:
     tensor_parallel: int = 1
     engine_process: bool = False
     v2_runner: bool = False
+    native: bool = True
 
     @property
     def environment(self) -> dict[str, str]:
@@ -79,6 +81,7 @@ class Group:
             # Workers that have nothing to save need no time to say goodbye.
             "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "1",
             "VLLM_NO_USAGE_STATS": "1",
+            **({} if self.native else {"VLLM_EAGLE3_DISABLE_NATIVE": "1"}),
         }
 
     @property
@@ -114,6 +117,8 @@ def _llama(*drafts: str) -> tuple[Run, ...]:
     return tuple(Run("llama", draft) for draft in drafts)
 
 
+# Both operators: the argmax in target ids, and whole logits.
+_WITHOUT_OPERATORS = (*_llama("reduced"), Run("llama", "reduced", whole_logits=True))
 _VOCABULARIES = ("full", "default", "reduced", "full-d2t", "permuted")
 
 GROUPS = {
@@ -149,5 +154,15 @@ GROUPS = {
         tensor_parallel=2,
     ),
     "compiled": Group(runs=_llama("full", "reduced"), eager=False),
+    "pytorch": Group(
+        runs=_WITHOUT_OPERATORS, request_count=6, max_tokens=20, native=False
+    ),
+    "v2-pytorch": Group(
+        runs=_WITHOUT_OPERATORS,
+        request_count=3,
+        max_tokens=8,
+        v2_runner=True,
+        native=False,
+    ),
     "processes": Group(runs=_llama("reduced"), request_count=8, engine_process=True),
 }

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from .attention import MAX_MODEL_LEN
 from .cases import PLAIN, Group, Run
 from .checkpoints import write_draft, write_target
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     from vllm import LLM
 
 # Asked for in every process: the files that the overlay replaces.
+MODELS = "vllm.model_executor.models"
 DRAFT_MODULES = tuple(
-    f"vllm.model_executor.models.{name}"
-    for name in ("llama_eagle3", "qwen3_eagle3", "deepseek_eagle3")
+    f"{MODELS}.{name}" for name in ("llama_eagle3", "qwen3_eagle3", "deepseek_eagle3")
 )
 
 
@@ -104,10 +106,21 @@ def _describe_draft(runner: Any) -> dict[str, Any]:
             return {
                 "draft_file": inspect.getfile(type(drafter.model)),
                 "local_argmax": drafter.use_local_argmax_reduction,
+                "native": _native_operators(),
                 # Set by vLLM when the compiled code has run for the first time.
                 "compiled": getattr(drafter.model.model, "compiled", False),
             }
     return {}
+
+
+def _native_operators() -> list[str]:
+    """Which of the two run natively on a CPU in this process."""
+    operators = importlib.import_module(f"{MODELS}.draft_vocabulary_ops")
+    return [
+        name
+        for name in ("draft_argmax_to_target", "widen_draft_logits")
+        if operators._is_native(name, torch.zeros(1, 1))
+    ]
 
 
 def _start(run: Run, group: Group, folder: Path) -> "LLM":

@@ -100,6 +100,19 @@ def test_whole_logits_draft_the_same(engine_runs, group: str, run: Run):
     assert whole["counts"] == by_default["counts"]
 
 
+@pytest.mark.parametrize("group, run", _named(SPECULATING))
+def test_the_operators_are_native_unless_switched_off(
+    engine_runs, group: str, run: Run
+):
+    """So the outputs and counts above are proven with them and without."""
+    _, *workers = _report(engine_runs, group, run.name)["processes"]
+    both = ["draft_argmax_to_target", "widen_draft_logits"]
+    expected = both if GROUPS[group].native else []
+    assert [worker["native"] for worker in workers] == (
+        [expected] * GROUPS[group].tensor_parallel
+    )
+
+
 @pytest.mark.parametrize("draft", ["no-hidden-state", "no-embedding"])
 def test_a_draft_that_ignores_an_input_is_told_apart(engine_runs, draft: str):
     """Shows that the counts above depend on both: this draft is hardly accepted."""

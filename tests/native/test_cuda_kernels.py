@@ -7,6 +7,8 @@ this is no test of races, and everything else that kernels get wrong: which thre
 and writes what, at any size, alignment and stride.
 """
 
+from itertools import product
+
 import pytest
 import torch
 from vllm.model_executor.models.draft_vocabulary import inverse_ids
@@ -47,11 +49,12 @@ def check_widening(
     ids = random_map(logits.shape[1], target)
     expected = logits.new_full((len(logits), target), -torch.inf)
     expected[:, ids] = logits
-    inverse = at_the_end_of_memory(inverse_ids(ids, target))
-    for guarded in (at_the_end_of_memory, at_the_start_of_memory):
+    # The one ends on 16 bytes where the other starts there, and so for the result.
+    guards = (at_the_end_of_memory, at_the_start_of_memory)
+    for guard_ids, guard_out in product(guards, guards):
         # Something that no kernel writes, to see that all is written.
-        out = guarded(torch.full_like(expected, 77))
-        found = kernels.widen(logits, inverse, out)
+        out = guard_out(torch.full_like(expected, 77))
+        found = kernels.widen(logits, guard_ids(inverse_ids(ids, target)), out)
         assert torch.equal(bits(found), bits(expected))
 
 
@@ -88,6 +91,27 @@ def test_rows_at_any_place(kernels, dtype, before):
     assert logits.stride(0) == 101 + before
     check_argmax(kernels, logits, segments=2)
     check_widening(kernels, logits, 257)
+
+
+@in_every_dtype
+@pytest.mark.parametrize("before", (1, 2, 3, 7))
+def test_rows_shorter_than_a_pack_at_any_place(kernels, dtype, before):
+    logits = random_logits(3, 3 + before, dtype)[:, before:]
+    # What lies around them would win.
+    logits.as_strided((1, before), (1, 1), 0).fill_(9)
+    logits[0] = -9
+    check_argmax(kernels, logits[:1], segments=1)
+    check_widening(kernels, logits, 5)
+
+
+@in_every_dtype
+def test_each_thread_can_have_the_winner(kernels, dtype):
+    """The last of the last warp too, in any turn; each row has another winner."""
+    width = 4099
+    places = [*range(0, width, 241), 2047, 4095, 4096, 4098]
+    logits = torch.full((len(places), width), -5.0, dtype=dtype)
+    logits[range(len(places)), places] = -4.5
+    assert kernels.argmax(logits, None, 1).tolist() == places
 
 
 @in_every_dtype

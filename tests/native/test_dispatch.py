@@ -13,7 +13,7 @@ import torch
 from vllm.model_executor.models import draft_vocabulary_ops as operators
 
 from tests.native.inputs import DTYPES, bits, odd_rows, random_map
-from tests.native.places import instructions_here
+from tests.native.places import INSTRUCTIONS, instructions_here
 from tests.native.probes import (
     load_plugin,
     load_plugin_with_libraries_in,
@@ -71,6 +71,12 @@ def test_the_plugin_loads_them(clean_vllm):
 def test_the_plugin_loads_none_where_they_are_switched_off(clean_vllm):
     said = f"PyTorch (switched off by {OFF_SWITCH})"
     assert clean_vllm(load_plugin, env={OFF_SWITCH: "1"}) == (said, set())
+
+
+def test_all_instructions_up_to_the_processors_can_be_chosen():
+    """As the tests of the operators choose them."""
+    up_to = INSTRUCTIONS.index(native.instructions())
+    assert instructions_here() == INSTRUCTIONS[: up_to + 1]
 
 
 @pytest.mark.parametrize("limit", instructions_here())
