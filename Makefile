@@ -22,6 +22,8 @@ BACKEND ?= cpu
 PYTEST_ARGS ?=
 
 PYTEST = $(VENV)/bin/python -m pytest
+# The vLLM for GPUs, whose files tests read and whose models they run on a CPU.
+NEXT_VLLM = 0.33.0
 # Model-level tests share the cores by files; an engine wants both for itself.
 TEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -m "not (engine or server)" -n 2 \
 	--dist loadfile && $(PYTEST) -m "engine or server"
@@ -45,7 +47,9 @@ venv: ## Create the environment: vLLM and this fork (resumes; does nothing when 
 .PHONY: test
 test: ## Set up, and run the tests
 	@$(SETUP) --with test
+	@$(VENV)/bin/python tools/vllm_tree.py $(NEXT_VLLM) >/dev/null
 	$(if $(PYTEST_ARGS),$(PYTEST) $(PYTEST_ARGS),$(TEST_ALL))
+	$(if $(PYTEST_ARGS),,$(VENV)/bin/python tools/cuda_check.py --if-present)
 
 .PHONY: lint
 lint: ## Set up, and check style and types
@@ -58,7 +62,7 @@ lint: ## Set up, and check style and types
 
 .PHONY: clean
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-docs .cache build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	rm -f vllm_eagle3/*.so
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 

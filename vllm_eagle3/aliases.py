@@ -17,7 +17,7 @@ that stay unknown are refused in a sentence that says which are right.
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from vllm_eagle3.subtree import PACKAGE
 
@@ -75,7 +75,7 @@ def check_architectures(names: Iterable[str]) -> None:
         refuse_architectures(list(names))
 
 
-def refuse_architectures(names: list[str] | None) -> NoReturn:
+def refuse_architectures(names: Any) -> NoReturn:
     """Says which architectures an EAGLE-3 draft may name.
 
     Raises:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from vllm_eagle3 import __version__, status
 from vllm_eagle3.check import command as check
+from vllm_eagle3.drift import command as drift
+from vllm_eagle3.export import command as export_patch
 
 # Each adds one sub-command: a module with `add_parser(commands)`, which sets the
 # default `run` to a function from the parsed arguments to the exit code.
-_COMMANDS = (check, status)
+_COMMANDS = (check, status, drift, export_patch)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -57,25 +57,43 @@ def watch(undo: ExitStack) -> None:
     if hasattr(original, _MARK):
         return
 
-    # Under its own name, because vLLM sends the function to its other processes.
+    # Under its own name, because vLLM sends the function to its other processes. Since
+    # 0.33 it has a second parameter, which is handed on as it comes.
     @functools.wraps(original)
-    def override(hf_config: Any) -> Any:
-        names = set(hf_config.architectures or ())
-        if not names:
-            aliases.refuse_architectures(hf_config.architectures)
+    def override(hf_config: Any, *others: Any, **more: Any) -> Any:
+        names = _architectures(hf_config.architectures)
+        _check_method(getattr(hf_config, "quantization_config", None))
         if names & _LLAMA:
-            return original(_as_llama(hf_config))
+            return original(_as_llama(hf_config), *others, **more)
         if names & _DEEPSEEK:
             return _as_deepseek(hf_config)
         if any("eagle3" in name.lower() for name in names):
             aliases.check_architectures(hf_config.architectures)
-        return original(hf_config)
+        return original(hf_config, *others, **more)
 
     setattr(override, _MARK, original)
     SpeculativeConfig.hf_config_override = staticmethod(override)  # type: ignore[assignment]
     undo.callback(
         setattr, SpeculativeConfig, "hf_config_override", staticmethod(original)
     )
+
+
+def _architectures(names: Any) -> set[str]:
+    if not names or not isinstance(names, list):
+        aliases.refuse_architectures(names)
+    if any(not isinstance(name, str) for name in names):
+        aliases.refuse_architectures(names)
+    return set(names)
+
+
+def _check_method(quantization: Any) -> None:
+    """Refuses a method that vLLM would take for text."""
+    method = quantization.get("quant_method") if isinstance(quantization, dict) else ""
+    if method is not None and not isinstance(method, str):
+        raise ValueError(
+            f"quant_method is {method!r} in the draft's quantization_config. It must "
+            "be the name of a method, or be absent."
+        )
 
 
 def _as_llama(config: Any) -> Any:

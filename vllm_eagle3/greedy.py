@@ -15,41 +15,13 @@ workers of both runners, at any tensor parallel size. What the user says about t
 option, true or false, stands.
 """
 
-import functools
-import inspect
-from contextlib import ExitStack
+from collections.abc import Mapping
 from typing import Any
 
 from vllm_eagle3 import subtree, switches
 
 OPTION = "use_local_argmax_reduction"
 OFF_SWITCH = "VLLM_EAGLE3_DISABLE_LOCAL_ARGMAX"
-_MARK = "_vllm_eagle3_greedy"
-
-
-def watch(undo: ExitStack) -> None:
-    """Decides the option for each speculative config made from now on.
-
-    Args:
-        undo: Receives a callback that takes the change back.
-    """
-    from vllm.config.speculative import SpeculativeConfig
-
-    original = SpeculativeConfig.__init__
-    if switches.is_set(OFF_SWITCH) or hasattr(original, _MARK):
-        return
-    signature = inspect.signature(SpeculativeConfig)
-
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        # The finished config cannot tell a false that was given from the default.
-        if OPTION not in signature.bind(*args, **kwargs).arguments:
-            _decide(self)
-
-    setattr(init, _MARK, True)
-    SpeculativeConfig.__init__ = init  # type: ignore[method-assign]
-    undo.callback(setattr, SpeculativeConfig, "__init__", original)
 
 
 def drafts_by_local_argmax(config: Any) -> bool:
@@ -60,17 +32,23 @@ def drafts_by_local_argmax(config: Any) -> bool:
     """
     return (
         config.method == "eagle3"
-        and _is_served_by_the_fork(config.draft_model_config)
+        and is_served_by_the_fork(config.draft_model_config)
         # Probabilistic drafts and adaptive verification need whole logits.
         and config.draft_sample_method == "greedy"
         and not config.enable_adaptive_verification
-        # Token-level intersection of two vocabularies is done on whole logits too.
-        and not config.use_heterogeneous_vocab
         and _keeps_order(config.draft_model_config.hf_config)
     )
 
 
-def _decide(config: Any) -> None:
+def decide(config: Any, given: Mapping[str, Any]) -> None:
+    """Sets the option in a finished ``SpeculativeConfig`` where the rule says so.
+
+    Args:
+        given: Arguments that the config was made from. The config itself cannot tell a
+            false that was given from the default.
+    """
+    if OPTION in given or switches.is_set(OFF_SWITCH):
+        return
     if not drafts_by_local_argmax(config):
         return
     from vllm.logger import init_logger
@@ -86,7 +64,8 @@ def _decide(config: Any) -> None:
     )
 
 
-def _is_served_by_the_fork(draft: Any) -> bool:
+def is_served_by_the_fork(draft: Any) -> bool:
+    """Tells whether a draft's ``ModelConfig`` leads to one of the replaced files."""
     from vllm.model_executor.models.registry import ModelRegistry
 
     if draft is None:

@@ -24,12 +24,14 @@ from vllm_eagle3 import (
     aliases,
     aux_layer_ids,
     config_class,
+    config_sizes,
     draft_config,
     greedy,
-    layer_count,
     native,
     null_quantization,
+    ranks,
     rebind,
+    speculative_config,
     speculators_keys,
     subtree,
     switches,
@@ -158,8 +160,10 @@ def _apply(folder: Path) -> None:
             aux_layer_ids.lift_layer_ids,
             lambda _: _announce(_outcome),
         )
-        layer_count.watch(undo)
-        greedy.watch(undo)
+        speculative_config.watch(
+            undo, before=[config_sizes.check_sizes], after=[greedy.decide, ranks.mark]
+        )
+        ranks.watch(undo)
         native.load()
         undo.pop_all()
 

@@ -75,12 +75,11 @@ def _resolved_file(module: str) -> str:
 
 def describe(status: Status) -> str:
     """Returns the status as text for people."""
-    tested = versions.is_tested(status.vllm, status.torch)
     lines = [
         f"vllm-eagle3  {__version__}",
         f"vLLM         {status.vllm or 'not installed'}",
         f"torch        {status.torch or 'not installed'}",
-        f"combination  {'tested' if tested else _untested()}",
+        f"combination  {_combination(status)}",
         f"overlay      {'active' if status.active else 'inactive'}",
     ]
     if status.active:
@@ -91,9 +90,14 @@ def describe(status: Status) -> str:
     return "\n".join(lines)
 
 
-def _untested() -> str:
-    tested = ", ".join(
-        f"vLLM {combination.vllm} with torch {combination.torch}"
-        for combination in versions.TESTED
+def _combination(status: Status) -> str:
+    extent = versions.extent(status.vllm, status.torch)
+    if extent == versions.EVERYTHING:
+        return "tested"
+    if extent is not None:
+        return f"tested in part ({extent})"
+    tested = "; ".join(
+        f"vLLM {known.vllm} with torch {known.torch}, {known.extent}"
+        for known in versions.SUPPORTED
     )
     return f"not tested (tested: {tested})"

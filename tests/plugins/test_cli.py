@@ -101,6 +101,14 @@ def test_an_untested_combination_is_called_so(monkeypatch, capsys):
     assert combination.startswith("not tested (tested: vLLM 0.32.0 with torch 2.13.0")
 
 
+def test_a_combination_that_was_tested_in_part_is_called_so(monkeypatch, capsys):
+    monkeypatch.setattr(status.versions, "vllm_version", lambda: "0.33.0")
+    monkeypatch.setattr(status.versions, "installed", lambda name: "2.13.0+cpu")
+    assert cli.main(["status"]) == 0
+    combination = line(capsys.readouterr().out, "combination")
+    assert combination == f"tested in part ({status.versions.MODELS})"
+
+
 @pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["status", "--no"]])
 def test_a_wrong_command_line_ends_in_a_usage_message(arguments, capsys):
     with pytest.raises(SystemExit) as end:

@@ -101,6 +101,9 @@ def test_other_models_are_left_alone(read):
     [
         (["Eagle3DraftModel"], "llama"),
         (["MyEagle3Model"], "llama"),
+        ([None], "llama"),
+        ([1], "llama"),
+        ({"a": 1}, "llama"),
         (None, "kimi_k2"),
     ],
 )
@@ -111,6 +114,11 @@ def test_unknown_names_are_refused_with_the_right_ones(read, names, model_type):
     assert sentence.startswith(f"The draft's config leads to architectures {names}, ")
     for right in ("Eagle3Llama", "Eagle3Qwen3", "Eagle3DeepseekV2"):
         assert f"[{right}ForCausalLM]" in sentence
+
+
+def test_a_quantisation_method_that_is_no_name_is_refused(read):
+    with pytest.raises(ValueError, match="^quant_method is 7 in the draft's quantiz"):
+        read(KIMI_LLAMA, quantization_config={"quant_method": 7})
 
 
 def test_the_function_reaches_vllms_other_processes():

@@ -15,7 +15,7 @@ from vllm.config import SpeculativeConfig
 from tests.plugins.clean_process import LogLines
 from tests.support.checkpoints import draft_config, write_checkpoint
 from tests.support.drafts import engine_config
-from vllm_eagle3 import greedy
+from vllm_eagle3 import greedy, speculative_config
 
 FAMILIES = ("llama", "qwen3", "deepseek")
 OPTION = "use_local_argmax_reduction"
@@ -170,8 +170,8 @@ def decide_within_and_after(draft: Path) -> tuple[bool, bool]:
         # The plugin as a whole stays out; only this change is looked at.
         patch.setenv("VLLM_EAGLE3_DISABLE", "1")
         overlay.activate()
-        greedy.watch(undo)
-        greedy.watch(undo)
+        speculative_config.watch(undo, after=[greedy.decide])
+        speculative_config.watch(undo, after=[greedy.decide])
         within = decided(draft)
         undo.close()
         return within, decided(draft)

