@@ -11,6 +11,7 @@ with 1 if there were any. Works under `python -O` too.
 """
 
 import argparse
+import gc
 import os
 import resource
 import sys
@@ -99,6 +100,9 @@ def attack(examples: int, seed: int) -> Tally:
 
         run()
 
+    # vLLM's loader collects garbage twice per file, among a million objects of vLLM's.
+    gc.collect()
+    gc.freeze()
     files = max(1, examples // _FILES_SHARE)
     judge_all(files, damages(), judge_damage)
     judge_all(examples - files, drafts(), judge)

@@ -5,13 +5,12 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from torch import nn
 
 from tests.support.checkpoints import target_config
-from tests.support.drafts import load_draft
+from tests.support.drafts import load_draft, own_rope_tables
 
 from .checkpoint import Checkpoint, build
 from .recipe import DEEPSEEK_YARN, Exporter, Recipe, Sizes
@@ -74,17 +73,6 @@ def load(checkpoint: Checkpoint, folder: Path, **speculative: Any) -> nn.Module:
     target = target_config(**checkpoint.target)
     with own_rope_tables():
         return load_draft(checkpoint.write(folder), target, **speculative)
-
-
-def own_rope_tables() -> Any:
-    """Lets a draft make its rope table anew.
-
-    vLLM keeps one for all models of a process that ask alike; a test that leaves a
-    model in the middle of a reload would leave the table without values.
-    """
-    return mock.patch.dict(
-        "vllm.model_executor.layers.rotary_embedding._ROPE_DICT", clear=True
-    )
 
 
 def serve(checkpoint: Checkpoint, folder: Path) -> nn.Module:

@@ -24,6 +24,13 @@ def test_a_config_without_architectures(family, tmp_path):
     serve(small(family, {"architectures": None}), tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["gpt_oss", "kimi_k2", "phi3", "qwen2"])
+@pytest.mark.parametrize("keys", [{}, {"head_dim": ...}], ids=["all keys", "few keys"])
+def test_llama_layers_under_the_type_of_the_target(kind, keys, tmp_path):
+    """That type would bring its own defaults, of head sizes or windows say."""
+    serve(small("llama", {"model_type": kind}, keys=keys), tmp_path)
+
+
 @every_family
 @SPELLINGS
 def test_several_layers(family, first, tmp_path):

@@ -8,6 +8,7 @@ vLLM's `get_model` are what loading needs, and take about one.
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from torch import nn
 
@@ -73,3 +74,14 @@ def load_draft(
             vllm_config=config,
             model_config=config.speculative_config.draft_model_config,
         )
+
+
+def own_rope_tables() -> Any:
+    """Lets a draft make its rope table anew.
+
+    vLLM keeps one for all models of a process that ask alike; a test that leaves a
+    model in the middle of a reload would leave the table without values.
+    """
+    return mock.patch.dict(
+        "vllm.model_executor.layers.rotary_embedding._ROPE_DICT", clear=True
+    )

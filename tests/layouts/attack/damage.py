@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 from torch import nn
 
 from tests.support.checkpoints import target_config
-from tests.support.drafts import draft_environment, engine_config
+from tests.support.drafts import draft_environment, engine_config, own_rope_tables
 
 from ..checkpoint import Checkpoint, Tensors
 from ..recipe import Sizes
-from ..small import own_rope_tables, small
+from ..small import small
 from .verdict import Fault, Verdict, judge_load
 
 _SIZES = Sizes(hidden=64, intermediate=96, heads=4, kv_heads=2, head_dim=32)

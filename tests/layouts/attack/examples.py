@@ -26,6 +26,24 @@ _KEYS = [
     "target_hidden_size",
     _IDS,
 ]
+_WIDTHS = [
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+]
+# Never of another sound size: vLLM has kernels for few sizes of heads, and raises
+# positions to what the target serves.
+_HEADS_AND_POSITIONS = [
+    "max_position_embeddings",
+    "head_dim",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+]
+_NO_SIZES = [0, -1, 2**31, 2**40, 2**62, 1.5, "12", [4], True]
 _ROWS = [0, -1, 1, 8, 33, 64, 70, 200, None, 1.5, "12", ...]
 _FLAGS = ["fc_norm", "norm_before_fc", "norm_output", "attention_bias", "mlp_bias"]
 
@@ -136,4 +154,16 @@ def _bends() -> st.SearchStrategy[Bend]:
     rows = st.builds(
         Bend, st.just("key"), how=st.just("vocab_size"), value=st.sampled_from(_ROWS)
     )
-    return st.one_of(tensors, tensors, maps, maps, key, flag, rows)
+    width = st.builds(
+        Bend,
+        st.just("key"),
+        how=st.sampled_from(_WIDTHS),
+        value=st.sampled_from([..., *_NUMBERS]),
+    )
+    no_size = st.builds(
+        Bend,
+        st.just("key"),
+        how=st.sampled_from(_HEADS_AND_POSITIONS),
+        value=st.sampled_from(_NO_SIZES),
+    )
+    return st.one_of(tensors, tensors, maps, maps, key, flag, rows, width, no_size)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from torch import nn
+from vllm.model_executor.models.eagle3_sizes import check_file
 
 from ..checkpoint import Checkpoint
 from ..running import check_against_reference
@@ -41,9 +42,14 @@ def judge(example: Example) -> Verdict:
     checkpoint = bent(example)
     family = example.recipe.family
     try:
+        # As the overlay does before vLLM reads the file.
+        check_file(checkpoint.config)
+    except Exception as error:
+        return Verdict("refused", _refusal(error))
+    try:
         own = loading.read_config(checkpoint)
     except Exception as error:
-        # transformers' own, before any code of the fork.
+        # transformers' own: a config of sizes that do not go together.
         return Verdict("unreadable config", f"{type(error).__name__}: {error}")
     return judge_load(lambda: loading.load(family, own, checkpoint), checkpoint)
 

@@ -3,7 +3,7 @@
 """A draft on disk that a test can bend before loading it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from tests.support.checkpoints import (
     draft_tensors,
     write_checkpoint,
 )
-from tests.support.drafts import load_draft
+from tests.support.drafts import load_draft, own_rope_tables
 
 AUX_IDS = "eagle_aux_hidden_state_layer_ids"
 AUX_KEYS = {AUX_IDS, "eagle_config", "num_aux_hidden_states", "num_aux_layers"}
@@ -45,6 +45,13 @@ class Draft:
         with pytest.raises(ValueError) as refused:
             self.load(target, **arguments)
         return str(refused.value)
+
+
+@pytest.fixture(autouse=True)
+def rope_tables() -> Iterator[None]:
+    """Each test makes its own, and leaves none behind for others."""
+    with own_rope_tables():
+        yield
 
 
 @pytest.fixture

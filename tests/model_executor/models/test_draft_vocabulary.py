@@ -240,8 +240,8 @@ REFUSED = {
         t2d(EVERY_FOURTH[1:]),
         "t2d does not mark target id 0, against d2t.",
     ),
-    "mask too short": (
-        sizes(),
+    "mask of a smaller vocabulary": (
+        sizes(embedded=TARGET - 4),
         offsets_to(EVERY_FOURTH),
         t2d(EVERY_FOURTH[:-1], length=TARGET - 4),
         "t2d does not mark target id 1020, against d2t.",
@@ -265,7 +265,7 @@ REFUSED = {
         "d2t is missing and t2d marks 200 target ids, but draft_vocab_size is 256.",
     ),
     "mask alone, past the target": (
-        sizes(),
+        sizes(embedded=TARGET + 8),
         None,
         t2d(EVERY_FOURTH + 4, length=TARGET + 8),
         "t2d marks target id 1024, outside the target vocabulary [0, 1024).",
@@ -280,6 +280,33 @@ def test_contradictions_are_refused_by_name(case):
     with pytest.raises(ValueError) as refusal:
         read_vocabulary(vocabulary, found, mask)
     assert str(refusal.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("length", "allowed"), [(TARGET, True), (1000, True), (2048, False), (999, False)]
+)
+@pytest.mark.parametrize("offsets", [None, torch.zeros(TARGET, dtype=torch.int64)])
+def test_a_mask_has_the_length_of_a_vocabulary(length, allowed, offsets):
+    """Also where its values do not count: a full vocabulary without a map."""
+    vocabulary = sizes(TARGET, embedded=1000)
+    mask = t2d([], length)
+    found = None if offsets is None else d2t(offsets)
+    if allowed:
+        assert read_vocabulary(vocabulary, found, mask).offsets is None
+        return
+    with pytest.raises(ValueError) as refusal:
+        read_vocabulary(vocabulary, found, mask)
+    assert str(refusal.value) == (
+        f"t2d has {length} entries, but the target's vocabulary is 1024 and vocab_size "
+        "1000 in the draft's config. It must have an entry for each id of one of them; "
+        "re-export the draft."
+    )
+
+
+def test_a_mask_has_one_dimension():
+    mask = CheckpointTensor("t2d", torch.ones(1, TARGET, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"^t2d has shape \[1, 1024\]\. It must have"):
+        read_vocabulary(sizes(TARGET), None, mask)
 
 
 @pytest.mark.parametrize("size", [0, -1, "256", 256.0, True])

@@ -81,6 +81,18 @@ def test_a1_full_vocabulary_with_a_zero_map_is_as_without(make_draft, family):
     assert torch.equal(model.compute_logits(hidden_states()), expected)
 
 
+@every_family
+def test_a_mask_of_no_vocabularys_length_is_refused(make_draft, family):
+    """Also where its values would not count, at load and in an update."""
+    draft = make_draft(family)
+    twice = {"t2d": torch.ones(2 * TARGET_VOCAB, dtype=torch.bool)}
+    model = draft.load()
+    with pytest.raises(ValueError, match=r"^t2d has 2048 entries, but the target's"):
+        model.load_weights(iter(twice.items()))
+    draft.tensors |= twice
+    assert draft.refusal().startswith("t2d has 2048 entries, but the target's vocabul")
+
+
 @gqa_family
 @pytest.mark.parametrize("draft_vocab_size", [TARGET_VOCAB, None])
 def test_a2_speculators_format_with_a_zero_map(make_draft, family, draft_vocab_size):

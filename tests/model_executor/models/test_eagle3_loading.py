@@ -272,8 +272,9 @@ def test_an_unpadded_draft_is_served_with_one_warning(make_draft, family, eagle3
     assert "1000" in warning and "1024" in warning
 
 
-def test_embeddings_that_cannot_hold_the_targets_ids_are_refused(make_draft):
-    draft = reduced(make_draft, vocab_size=REDUCED)
+@every_family
+def test_embeddings_that_cannot_hold_the_targets_ids_are_refused(make_draft, family):
+    draft = reduced(make_draft, family, vocab_size=REDUCED)
     draft.tensors["embed_tokens.weight"] = torch.ones(REDUCED, HIDDEN)
     assert draft.refusal().startswith("embed_tokens.weight is the draft's own with 256")
 

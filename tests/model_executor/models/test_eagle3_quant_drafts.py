@@ -197,17 +197,6 @@ def test_scales_per_head_of_a_cache_that_is_not_quantised(make_draft, caplog):
     assert "does not use: midlayer.self_attn.k_scale" in caplog.text
 
 
-def test_a_config_of_the_cache_alone(make_draft):
-    keys = {"config_groups": {}, "kv_cache_scheme": CACHE_SCHEME}
-    config = compressed_tensors("fp8", **keys)
-    draft = make_draft("llama", quantization_config=config)
-    for leaf in ("k_scale", "v_scale"):
-        draft.tensors[f"midlayer.self_attn.{leaf}"] = torch.tensor([0.5])
-    model = built(draft)
-    assert not quantised_modules(model)
-    assert model.model.layers[0].self_attn.attn.k_scale.item() == 0.5
-
-
 MODELOPT = {"producer": {"name": "modelopt", "version": "0.47.0"}}
 
 

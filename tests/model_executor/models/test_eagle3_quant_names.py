@@ -190,6 +190,14 @@ def test_wildcards_of_modelopt(wildcard):
     assert left_out(resolved(modelopt([wildcard]))) == WILDCARDS[wildcard]
 
 
+@pytest.mark.parametrize("layer", SPELLINGS)
+def test_formats_without_published_drafts_know_literal_names(layer):
+    keys = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True}
+    names = [f"{layer}.mlp.down_proj", "model.fc"]
+    config = resolved(keys | {"modules_to_not_convert": names})
+    assert config.modules_to_not_convert == [f"{FIRST}.mlp.down_proj", "fc"]
+
+
 def test_layer_ten_is_not_a_part_of_layer_one():
     """Names that begin alike: the target's layers come before the draft's."""
     config = resolved(modelopt(["layers.1"]), first_layer=10)

@@ -22,6 +22,7 @@ from tests.support.quantisation import (
 from .test_eagle3_quant_drafts import BF16, refused
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
+gqa_family = pytest.mark.parametrize("family", ["llama", "qwen3"])
 DOWN = "midlayer.mlp.down_proj"
 
 
@@ -120,6 +121,21 @@ def test_a_missing_scale_of_a_packed_head(make_draft, family):
     assert refused(draft).startswith("The draft checkpoint lacks lm_head.weight_scale.")
 
 
+@every_family
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int64"])
+def test_packed_values_in_another_integer(make_draft, family, dtype):
+    """A cast would keep each number, and the values packed in it would be lost."""
+    config = compressed_tensors("int4", targets=["fc"])
+    draft = make_draft(family, quantization_config=config)
+    to_packed(draft.tensors, ["fc"], bits=4, group=32)
+    packed = draft.tensors["fc.weight_packed"]
+    draft.tensors["fc.weight_packed"] = packed.to(getattr(torch, dtype))
+    assert refused(draft).startswith(
+        f"fc.weight_packed is {dtype}, but the draft's quantization_config asks for "
+        "int32."
+    )
+
+
 def test_a_scale_that_is_no_number_to_scale_by(make_draft):
     draft = int8_draft(make_draft)
     draft.tensors[f"{DOWN}.weight_scale"] = torch.ones(HIDDEN, 1, dtype=torch.int32)
@@ -179,10 +195,11 @@ def test_rows_of_a_packed_head_against_the_vocabulary(make_draft):
     assert "256" in sentence
 
 
+@gqa_family
 @pytest.mark.parametrize("half", ["k", "v"])
-def test_half_of_the_scales_of_a_cache(make_draft, half):
+def test_half_of_the_scales_of_a_cache(make_draft, family, half):
     """vLLM would take 1 for the other half."""
-    draft = int8_draft(make_draft)
+    draft = int8_draft(make_draft, family)
     name = f"midlayer.self_attn.{half}_scale"
     draft.tensors[name] = torch.tensor([0.5])
     other = {"k": "v_scale", "v": "k_scale"}[half]

@@ -33,6 +33,7 @@ from .draft_vocabulary_sizes import (
 from .draft_vocabulary_tensors import (
     absolute_ids,
     check_mask,
+    check_mask_shape,
     check_offsets,
     offsets_from_mask,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "absolute_ids",
     "check_head_rows",
     "check_mask",
+    "check_mask_shape",
     "check_sharing",
     "draft_argmax_to_target",
     "inverse_ids",
@@ -93,6 +95,8 @@ def read_vocabulary(
     Raises:
         ValueError: the tensors contradict the sizes, themselves or each other.
     """
+    if t2d is not None:
+        check_mask_shape(sizes, t2d)  # also where its values do not count
     if d2t is None:
         return _without_offsets(sizes, t2d)
     offsets = check_offsets(sizes, d2t)

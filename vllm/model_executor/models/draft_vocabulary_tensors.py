@@ -113,21 +113,31 @@ def _check_unique(name: str, target_ids: torch.Tensor) -> None:
         )
 
 
-def _marked_ids(sizes: VocabularySizes, t2d: CheckpointTensor) -> torch.Tensor:
+def check_mask_shape(sizes: VocabularySizes, t2d: CheckpointTensor) -> None:
+    """Check that `t2d` is a mask over the target's ids, or over `C` as exporters do.
+
+    By shape alone, so that a file of holes is refused before its values fill memory.
+
+    Raises:
+        ValueError: naming the shape and the lengths that are allowed.
+    """
     name, mask = t2d
     if mask.ndim != 1:
         raise ValueError(
             f"{name} has shape {list(mask.shape)}. It must have one dimension, a mask "
             "over the target's ids; re-export the draft."
         )
-    # A file of holes claims any length; said before its values fill the memory.
-    longest = 2 * max(sizes.target, sizes.embedded)
-    if len(mask) > longest:
+    if len(mask) not in (sizes.target, sizes.embedded):
         raise ValueError(
             f"{name} has {len(mask)} entries, but the target's vocabulary is "
             f"{sizes.target} and vocab_size {sizes.embedded} in the draft's config. It "
-            f"must have at most {longest}; re-export the draft."
+            "must have an entry for each id of one of them; re-export the draft."
         )
+
+
+def _marked_ids(sizes: VocabularySizes, t2d: CheckpointTensor) -> torch.Tensor:
+    check_mask_shape(sizes, t2d)
+    name, mask = t2d
     if mask.dtype != torch.bool:
         mask = mask.to(torch.float64)  # torch compares not all dtypes
         odd = ((mask != 0) & (mask != 1)).nonzero()

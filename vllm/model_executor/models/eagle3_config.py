@@ -19,6 +19,7 @@ from .eagle3_aux_states import AuxHiddenStates
 from .eagle3_config_keys import ConfigKeys, settle_rope_theta
 from .eagle3_layer_config import DecoderLayerConfig
 from .eagle3_parallel import mask_token_id
+from .eagle3_sizes import SIZES, TARGET_VOCABULARY, check_sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +71,9 @@ class Eagle3DraftConfig:
     logit_scale: float
     mask_token_id: int | None
 
-    def family_key(self, key: str) -> Any:
-        """A key that only some families have, and that those need."""
-        return ConfigKeys(self.hf_config).required(key)
+    def family_size(self, key: str) -> int:
+        """A size that only some families have, and that those need."""
+        return ConfigKeys(self.hf_config).required_count(key)
 
     @property
     def parallel_drafting(self) -> bool:
@@ -112,6 +113,7 @@ class Eagle3DraftConfig:
         hf_config = speculative.draft_model_config.hf_config
         settle_rope_theta(hf_config)
         keys = ConfigKeys(hf_config)
+        _check_sizes(keys, target.get_vocab_size())
         target_layers = target.get_total_num_hidden_layers()
         num_layers = _num_layers(keys, target_layers)
         use_aux = _use_aux_hidden_state(keys, vllm_config)
@@ -150,6 +152,11 @@ class Eagle3DraftConfig:
                 mask_token_id(keys) if speculative.parallel_drafting else None
             ),
         )
+
+
+def _check_sizes(keys: ConfigKeys, target_vocabulary: int) -> None:
+    stated = {key: keys.top(key) for key in (*SIZES, "rope_parameters")}
+    check_sizes(stated | {TARGET_VOCABULARY: target_vocabulary})
 
 
 def _num_layers(keys: ConfigKeys, target_layers: int) -> int:

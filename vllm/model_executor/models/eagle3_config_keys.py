@@ -3,7 +3,7 @@
 """Reading single keys of a draft's config, and what is said about a bad value."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 # What transformers fills in for a draft that states none.
 _ROPE_THETA = 10_000.0
@@ -38,29 +38,16 @@ class ConfigKeys:
     def required(self, key: str) -> Any:
         value = self.top(key)
         if value is None:
-            raise ValueError(
-                f"{key} is not set in the draft's config. An EAGLE-3 draft needs it; "
-                "add the value that the draft was trained with."
-            )
+            refuse_unset(key)
         return value
 
     def count(self, key: str, default: int | None = None) -> int | None:
         """A positive integer; `default` where the key is absent."""
         value = self.top(key)
-        if value is None:
-            return default
-        if type(value) is not int or value <= 0:
-            raise ValueError(
-                f"{key} is {value!r} in the draft's config. It must be a positive "
-                "integer."
-            )
-        return value
+        return default if value is None else positive_integer(key, value)
 
     def required_count(self, key: str) -> int:
-        self.required(key)
-        value = self.count(key)
-        assert value is not None
-        return value
+        return positive_integer(key, self.required(key))
 
     def number(self, key: str, default: float) -> float:
         value = self.top(key, default)
@@ -79,6 +66,32 @@ class ConfigKeys:
         if self.nested(key) is not None:
             return _as_flag(f"eagle_config.{key}", self.nested(key))
         return self.flag(key, default)
+
+
+def positive_integer(key: str, value: Any) -> int:
+    if type(value) is int and value > 0:
+        return value
+    raise ValueError(
+        f"{key} is {value!r} in the draft's config. It must be a positive integer."
+    )
+
+
+def positive_number(key: str, value: Any, default: float) -> float:
+    """A number above zero; `default` for a null."""
+    if value is None:
+        return default
+    if type(value) in (int, float) and value > 0:
+        return value
+    raise ValueError(
+        f"{key} is {value!r} in the draft's config. It must be a number above 0."
+    )
+
+
+def refuse_unset(key: str) -> NoReturn:
+    raise ValueError(
+        f"{key} is not set in the draft's config. An EAGLE-3 draft needs it; add the "
+        "value that the draft was trained with."
+    )
 
 
 def _as_flag(key: str, value: Any) -> bool:

@@ -5,6 +5,9 @@
 They are no weights: a cache that is not quantised ignores them, and vLLM has defaults
 for those that are missing. vLLM brings their names to `self_attn.attn.*`; latent
 attention keeps them elsewhere, where vLLM's weights loader would not find them.
+
+ModelOpt can quantise the cache and nothing else. Its config then names no algorithm for
+weights, without which vLLM builds no config that would take the scales.
 """
 
 from collections.abc import Mapping
@@ -12,6 +15,7 @@ from typing import Any
 
 from torch import nn
 from vllm.model_executor.layers.quantization import QuantizationConfig
+from vllm.model_executor.layers.quantization.modelopt import ModelOptFp8Config
 from vllm.model_executor.model_loader.weight_utils import default_weight_loader
 
 from .draft_vocabulary import CheckpointTensor
@@ -20,6 +24,55 @@ from .eagle3_slots import WeightSlot
 _ATTENTION = ".self_attn.attn."
 _LATENT_ATTENTION = ".self_attn.mla_attn.mla_attn."
 _PER_HEAD = "attn_head"
+# Caches of ModelOpt whose scales vLLM knows.
+_CACHES = ("FP8", "NVFP4")
+
+
+def cache_alone(keys: Any) -> QuantizationConfig | None:
+    """The config of a ModelOpt draft that quantises its cache and no weights.
+
+    Args:
+        keys: `quantization_config` of the draft's config.
+
+    Returns:
+        `None` for all other drafts.
+
+    Raises:
+        ValueError: the cache is of a kind whose scales vLLM does not know.
+    """
+    if not isinstance(keys, dict) or not _is_of_modelopt(keys):
+        return None
+    nested = keys.get("quantization")
+    scopes = [keys, nested] if isinstance(nested, dict) else [keys]
+    cache = next(filter(None, map(_cache_of, scopes)), None)
+    if cache is None or any(scope.get("quant_algo") for scope in scopes):
+        return None
+    if cache not in _CACHES:
+        raise ValueError(
+            f"The draft's quantization_config quantises the cache alone, as {cache}. "
+            f"It must be one of {', '.join(_CACHES)}; re-export the draft so, or "
+            "without a quantised cache."
+        )
+    # Every module is left out; what remains is the method that takes the scales.
+    algorithms = {"quant_algo": "FP8", "kv_cache_quant_algo": cache}
+    return ModelOptFp8Config.from_config(
+        {"quantization": algorithms | {"exclude_modules": ["*"]}}
+    )
+
+
+def _is_of_modelopt(keys: Mapping[str, Any]) -> bool:
+    producer = keys.get("producer")
+    name = producer.get("name") if isinstance(producer, dict) else None
+    return "modelopt" in (name, keys.get("quant_method"))
+
+
+def _cache_of(keys: Mapping[str, Any]) -> str | None:
+    """As in `hf_quant_config.json`, or spelt out as in `config.json`."""
+    scheme = keys.get("kv_cache_scheme") or keys.get("kv_cache_quant_algo")
+    if not isinstance(scheme, dict):
+        return str(scheme).upper() if scheme else None
+    spelt = (scheme.get("type"), scheme.get("num_bits"))
+    return "FP8" if spelt == ("float", 8) else f"{spelt[0]} of {spelt[1]} bits"
 
 
 def place_of(name: str, slots: Mapping[str, WeightSlot]) -> str:
@@ -48,7 +101,7 @@ def check_cache_scales(
     for name, found in weights.items():
         path, _, leaf = name.rpartition(".")
         other = {"k_scale": "v_scale", "v_scale": "k_scale"}.get(leaf)
-        if other is None or not f"{path}.".endswith(_ATTENTION):
+        if other is None or not f"{path}.".endswith((_ATTENTION, _LATENT_ATTENTION)):
             continue
         if f"{path}.{other}" in weights or _stands_for_both(found.name, config):
             continue

@@ -13,6 +13,7 @@ from vllm.logger import init_logger
 from vllm.model_executor.layers.quantization import QuantizationConfig
 
 from .eagle3_config import Eagle3DraftConfig
+from .eagle3_quant_cache import cache_alone
 from .eagle3_quant_formats import resolve_names
 from .eagle3_quant_names import DraftModules
 from .eagle3_slots import StackedModules
@@ -34,9 +35,10 @@ def draft_quantization(
     Raises:
         ValueError: the config cannot be served; the message names the key.
     """
-    if _names_no_method(draft.hf_config):
-        return None
-    config = get_draft_quant_config(vllm_config)
+    keys = getattr(draft.hf_config, "quantization_config", None)
+    config = cache_alone(keys)
+    if config is None and not _names_no_method(keys):
+        config = get_draft_quant_config(vllm_config)
     if config is not None:
         config.packed_modules_mapping.update(
             {whole: list(parts) for whole, parts in stacked.items()}
@@ -46,9 +48,8 @@ def draft_quantization(
     return config
 
 
-def _names_no_method(hf_config: Any) -> bool:
+def _names_no_method(keys: Any) -> bool:
     """Some exporters of plain drafts leave a config behind that quantises nothing."""
-    keys = getattr(hf_config, "quantization_config", None)
     if not isinstance(keys, dict):
         return False
     method = keys.get("quant_method")

@@ -20,6 +20,7 @@ from .draft_vocabulary import (
     VocabularySizes,
     absolute_ids,
     check_mask,
+    check_mask_shape,
     draft_argmax_to_target,
     inverse_ids,
     read_vocabulary,
@@ -104,8 +105,10 @@ class DraftVocabularyMap(nn.Module):
                 # A first load may find weights on the meta device and is no reload.
                 self._check_change(vocabulary)
             return vocabulary
-        if t2d is not None and self.target_ids is not None:
-            check_mask(self._sizes, t2d, "the map in use", self.target_ids)
+        if t2d is not None:
+            check_mask_shape(self._sizes, t2d)
+            if self.target_ids is not None:
+                check_mask(self._sizes, t2d, "the map in use", self.target_ids)
         return None
 
     def install_map(self, vocabulary: DraftVocabulary, *, update: bool) -> None:
