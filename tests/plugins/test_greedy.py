@@ -112,6 +112,14 @@ def test_drafting_of_another_method_is_left_alone(make_draft):
     assert getattr(config, OPTION) is False
 
 
+def test_drafts_of_the_fork_under_another_method_are_left_alone(make_draft):
+    """Of the methods of a draft's own runner, only EAGLE-3's is known to take it."""
+    config = engine_config(make_draft()).speculative_config
+    assert greedy.drafts_by_local_argmax(config)
+    config.method = "dflash"
+    assert not greedy.drafts_by_local_argmax(config)
+
+
 def test_it_is_logged_once_and_says_how_to_turn_it_off(clean_vllm, make_draft):
     (line,) = clean_vllm(log_of_two_configs, make_draft())
     assert line.startswith("INFO vllm-eagle3 has set use_local_argmax_reduction")

@@ -106,7 +106,8 @@ def _readable(file: Path) -> Tensors | None:
     try:
         if file.suffix == ".safetensors":
             return {name: value.clone() for name, value in load_file(file).items()}
-        return torch.load(file, weights_only=True)
+        # As vLLM does: devices that the file names do not count.
+        return torch.load(file, map_location="cpu", weights_only=True)
     except Exception:
         return None
 
