@@ -71,22 +71,27 @@ def vllm_versions() -> tuple[str, ...]:
 
 
 def _distributions_of(module: ModuleType | None) -> list[str]:
-    """Returns the distributions that lie where the imported vLLM lies.
+    """Returns the distributions that may be the imported vLLM's.
 
-    Another one further down the path says nothing about it. A build from source that
-    was installed for editing lies elsewhere; then all that are found are asked.
+    One that lies further down the path than the module says nothing about it: a tree
+    of another version was put in front.
     """
-    beside = [name for name in _DISTRIBUTIONS if _lies_beside(name, module)]
-    return beside or list(_DISTRIBUTIONS)
-
-
-def _lies_beside(distribution: str, module: ModuleType | None) -> bool:
     file = getattr(module, "__file__", None)
+    here = _position(Path(file).parent.parent) if file else len(sys.path)
+    return [name for name in _DISTRIBUTIONS if _place_of(name) <= here]
+
+
+def _place_of(distribution: str) -> int:
     try:
-        place = metadata.distribution(distribution).locate_file("")
+        return _position(metadata.distribution(distribution).locate_file(""))
     except metadata.PackageNotFoundError:
-        return False
-    return file is not None and Path(str(place)) == Path(file).parent.parent
+        return 0
+
+
+def _position(folder: object) -> int:
+    """Returns where on the path a folder is; the end for one that is not on it."""
+    folders = sys.path
+    return folders.index(str(folder)) if str(folder) in folders else len(folders)
 
 
 def vllm_version() -> str | None:

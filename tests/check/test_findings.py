@@ -112,7 +112,12 @@ def test_errors_are_told_in_the_servers_words():
     [
         (ValueError("Failed to find a kernel that can implement it."), False),
         (RuntimeError("no kernel image is available"), False),
+        (AttributeError("'_OpNamespace' '_C' object has no attribute 'pack'"), False),
+        (AttributeError("'NoneType' object has no attribute 'to_int'"), False),
+        (KeyError(0), False),
         (ValueError("fc.weight has no scale."), True),
+        (AttributeError("'str' object has no attribute 'items'"), True),
+        (KeyError("weights"), True),
     ],
     ids=str,
 )
@@ -134,7 +139,7 @@ def test_a_kernel_that_this_machine_lacks_is_no_fault(
 
     monkeypatch.setattr(dry_run, "_build", fail_once)
     report = pair.check()
-    assert errors(report)[:1] == ([str(first)] if refused else [])
+    assert errors(report)[:1] == ([dry_run.sentence(first)] if refused else [])
     assert len(attempts) == (1 if refused else 2)
     if not refused:
         assert report.quantisation is not None

@@ -86,6 +86,13 @@ def test_a_draft_config_of_other_types_gets_a_verdict(
     assert errors(report)[:1] == ([] if refusal is None else [refusal])
 
 
+def test_a_quantisation_config_of_other_types_gets_a_verdict(make_pair: MakePair):
+    """It is not this machine that lacks something."""
+    groups = {"quant_method": "compressed-tensors", "config_groups": "x"}
+    pair = make_pair(quantization_config=groups)
+    assert pair.check().verdict == "refused"
+
+
 @pytest.mark.parametrize("value", ["text", 7, []])
 def test_a_target_config_of_other_types_gets_a_verdict(make_pair: MakePair, value: Any):
     pair = make_pair(architectures=["NoSuchModel"])

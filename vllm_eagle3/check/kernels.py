@@ -23,6 +23,13 @@ def is_about_this_machine(error: Exception) -> bool:
     """Whether a quantised draft failed for want of a kernel, and for no fault."""
     if isinstance(error, ValueError):
         return _OF_THE_DEVICE.match(str(error)) is not None
+    if isinstance(error, AttributeError | TypeError):
+        # Of an operator that this build lacks, or of the device that there is not; all
+        # others come from a config that is no such config.
+        return any(word in str(error) for word in ("_OpNamespace", "NoneType"))
+    if isinstance(error, KeyError):
+        # Kernels are listed by platform; what a config lacks is named by a string.
+        return not any(isinstance(key, str) for key in error.args)
     return True
 
 

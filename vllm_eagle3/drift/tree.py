@@ -51,8 +51,8 @@ class Tree:
         """Returns a module of the tree, or None if it has no source file."""
         if name not in self._modules:
             path = self.path(name)
-            readable = path is not None and path.suffix == ".py"
-            self._modules[name] = Module(name, path).read() if readable else None
+            read = Module(name, path).read() if path and path.suffix == ".py" else None
+            self._modules[name] = read
         return self._modules[name]
 
     def find(self, module: str, name: str | None = None) -> Definition | None:
