@@ -2,9 +2,8 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """What is measured: vocabularies of real drafts, batches, dtypes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import torch
 
@@ -32,6 +31,8 @@ SIZES = (
     Sizes(151936, 151936, 2048),
     Sizes(163840, 163840, 7168),
 )
+# Those that the goals are about.
+REDUCED, FULL = SIZES[1], SIZES[3]
 BATCHES = (1, 8, 64, 256)
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
@@ -58,10 +59,25 @@ class Case:
         """Of logits over the target's ids."""
         return self.batch * self.sizes.target * self.torch_dtype.itemsize
 
+    def __str__(self) -> str:
+        return f"{self.sizes} {self.dtype} B={self.batch}"
 
-def cases(*, short: bool) -> Iterator[Case]:
-    """All combinations, or the two that the goals are about."""
-    sizes = [SIZES[1], SIZES[3]] if short else SIZES
+
+@dataclass(frozen=True)
+class Draft:
+    """Cases that share a head, which may have gigabytes."""
+
+    sizes: Sizes
+    dtype: str
+    batches: Sequence[int] = BATCHES
+
+    def cases(self) -> Iterator[Case]:
+        for batch in self.batches:
+            yield Case(self.sizes, batch, self.dtype)
+
+
+def drafts(*, short: bool) -> list[Draft]:
+    """All combinations, or the few that the goals are about."""
+    sizes = (REDUCED, FULL) if short else SIZES
     batches = (64,) if short else BATCHES
-    for size, dtype, batch in product(sizes, DTYPES, batches):
-        yield Case(size, batch, dtype)
+    return [Draft(size, dtype, batches) for size in sizes for dtype in DTYPES]

@@ -1,83 +1,89 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
-"""The ways from hidden states to a draft token, or to logits over the target's ids.
+"""The ways from draft logits to a draft token, or to logits over the target's ids.
 
-Stock's are the installed functions of vLLM, called on a stand-in that has the
-attributes which they read: a whole draft model would add its layers to what is
-measured, and nothing else.
+Stock's are the installed functions of vLLM, the fork's those of its models, called on
+stand-ins that have the attributes which they read: whole draft models would add their
+layers to what is measured, and nothing else.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import torch
-import torch.nn.functional as F
 
 from .cases import Case
 
-# Takes hidden states `[B, H]`, or logits `[B, D]` where only the tail is measured.
-Step = Callable[[torch.Tensor], Any]
+STOCK, FLAG = "stock", "stock, flag"
+PYTORCH, NATIVE = "ours, PyTorch", "ours, native"
+
+Head = Callable[[torch.Tensor], torch.Tensor]
+# Takes what the head takes: hidden states `[B, H]`, or logits `[B, D]` without one.
+Way = Callable[[torch.Tensor], Any]
 
 
 @dataclass(frozen=True)
-class Variants:
-    """What to measure for one case; the first of each is what others are held against.
+class Step:
+    """Something to time.
 
     Attributes:
-        greedy: to `[B]` draft tokens.
-        wide: to `[B, T]` logits.
+        run: All of it.
+        in_pytorch: With the fork's native operators switched off.
     """
 
-    greedy: dict[str, Step]
-    wide: dict[str, Step]
+    run: Callable[[], Any]
+    in_pytorch: bool = False
 
+    def operators(self) -> AbstractContextManager[Any]:
+        """Chooses the operators; entered before the clock starts."""
+        if not self.in_pytorch:
+            return nullcontext()
+        from vllm.model_executor.models import draft_vocabulary_ops
 
-def variants(
-    case: Case, head: Callable[[torch.Tensor], torch.Tensor], device: str
-) -> Variants:
-    """All ways for `case`.
-
-    Args:
-        head: from what a step takes to `[B, D]` logits; the identity for the tail.
-    """
-    ids = _increasing_ids(case, device)
-    stock, ours = _Stock(case, head, ids), _Ours(case, head, ids)
-    greedy: dict[str, Step] = {
-        "stock": lambda states: stock.wide(states).argmax(-1),
-        "stock, flag": stock.top,
-        "ours, PyTorch": in_pytorch(ours.top),
-    }
-    wide: dict[str, Step] = {
-        "stock": stock.wide,
-        "ours, PyTorch": in_pytorch(ours.wide),
-    }
-    if is_native(device):
-        greedy["ours, native"] = ours.top
-        wide["ours, native"] = ours.wide
-    return Variants(greedy, wide)
-
-
-def is_native(device: str) -> bool:
-    from vllm_eagle3 import native
-
-    return device in native.load().devices
-
-
-def in_pytorch(step: Step) -> Step:
-    from vllm.model_executor.models import draft_vocabulary_ops
-
-    def without_operators(states: torch.Tensor) -> Any:
-        with mock.patch.object(draft_vocabulary_ops, "_is_native", _never):
-            return step(states)
-
-    return without_operators
+        return mock.patch.object(draft_vocabulary_ops, "_is_native", _never)
 
 
 def _never(name: str, logits: torch.Tensor) -> bool:
     return False
+
+
+class Ways:
+    """All ways for one case.
+
+    Args:
+        head: from what a step takes to `[B, D]` logits; the identity for the tail.
+    """
+
+    def __init__(self, case: Case, head: Head, device: str) -> None:
+        from vllm_eagle3 import native
+
+        self._native = device in native.load().devices
+        ids = _increasing_ids(case, device)
+        self._stock, self._ours = _Stock(case, head, ids), _Ours(case, head, ids)
+
+    def greedy(self, given: torch.Tensor) -> dict[str, Step]:
+        """To `[B]` draft tokens."""
+        stock, ours = self._stock, self._ours
+        steps = {
+            STOCK: Step(lambda: stock.wide(given).argmax(-1)),
+            FLAG: Step(lambda: stock.top(given)),
+        }
+        return steps | self._of_fork(ours.top, given)
+
+    def wide(self, given: torch.Tensor) -> dict[str, Step]:
+        """To `[B, T]` logits."""
+        steps = {STOCK: Step(lambda: self._stock.wide(given))}
+        return steps | self._of_fork(self._ours.wide, given)
+
+    def _of_fork(self, way: Way, given: torch.Tensor) -> dict[str, Step]:
+        steps = {PYTORCH: Step(lambda: way(given), in_pytorch=True)}
+        if self._native:
+            steps[NATIVE] = Step(lambda: way(given))
+        return steps
 
 
 def _increasing_ids(case: Case, device: str) -> torch.Tensor | None:
@@ -89,15 +95,14 @@ def _increasing_ids(case: Case, device: str) -> torch.Tensor | None:
     return ids.sort().values.to(device)
 
 
+def _offsets(ids: torch.Tensor) -> torch.Tensor:
+    return ids - torch.arange(len(ids), device=ids.device)
+
+
 class _Stock:
     """vLLM's Llama draft as installed, down to its logits processor."""
 
-    def __init__(
-        self,
-        case: Case,
-        head: Callable[[torch.Tensor], torch.Tensor],
-        ids: torch.Tensor | None,
-    ) -> None:
+    def __init__(self, case: Case, head: Head, ids: torch.Tensor | None) -> None:
         from vllm.model_executor.layers.logits_processor import LogitsProcessor
         from vllm.model_executor.models.interfaces import LocalArgmaxMixin
 
@@ -108,44 +113,38 @@ class _Stock:
         processor: Any = SimpleNamespace(
             scale=1.0, soft_cap=None, _apply_head=lambda _, states, __: head(states)
         )
-        offsets = None
-        if ids is not None:
-            offsets = ids - torch.arange(len(ids), device=ids.device)
         sizes = case.sizes
         # The least that stock's methods ask of a model, so of no class of vLLM's.
-        model: Any = SimpleNamespace(
+        model = dict(
             lm_head=SimpleNamespace(tp_size=1, shard_indices=shard),
-            draft_id_to_target_id=offsets,
+            draft_id_to_target_id=None if ids is None else _offsets(ids),
             config=SimpleNamespace(
                 vocab_size=sizes.target, draft_vocab_size=sizes.draft
             ),
         )
-        whole: Any = SimpleNamespace(**vars(model))
-        whole.logits_processor = lambda _, states: head(states)
-        top: Any = SimpleNamespace(**vars(model))
-        top.logits_processor = SimpleNamespace(
+        whole: Any = SimpleNamespace(
+            **model, logits_processor=lambda _, states: head(states)
+        )
+        reduction = SimpleNamespace(
             get_top_tokens=lambda lm_head, states: LogitsProcessor.get_top_tokens(
                 processor, lm_head, states
             )
         )
-        self.wide: Step = lambda states: draft.compute_logits(whole, states)
-        self.top: Step = lambda states: LocalArgmaxMixin.get_top_tokens(top, states)
+        top: Any = SimpleNamespace(**model, logits_processor=reduction)
+        self.wide: Way = lambda states: draft.compute_logits(whole, states)
+        self.top: Way = lambda states: LocalArgmaxMixin.get_top_tokens(top, states)
 
 
 class _Ours:
-    """The fork's vocabulary map, as its draft models use it."""
+    """The fork's draft, which is one for all families from its head on."""
 
-    def __init__(
-        self,
-        case: Case,
-        head: Callable[[torch.Tensor], torch.Tensor],
-        ids: torch.Tensor | None,
-    ) -> None:
+    def __init__(self, case: Case, head: Head, ids: torch.Tensor | None) -> None:
         from vllm.model_executor.models.draft_vocabulary import (
             VocabularySizes,
             absolute_ids,
             inverse_ids,
         )
+        from vllm.model_executor.models.eagle3_head import Eagle3ForCausalLM
         from vllm.model_executor.models.eagle3_vocabulary import DraftVocabularyMap
 
         sizes = VocabularySizes.resolve(
@@ -155,13 +154,14 @@ class _Ours:
         )
         vocabulary = DraftVocabularyMap(sizes)
         if ids is not None:
-            offsets = ids - torch.arange(len(ids), device=ids.device)
-            vocabulary.target_ids = absolute_ids(offsets)
+            vocabulary.target_ids = absolute_ids(_offsets(ids))
             vocabulary.draft_ids = inverse_ids(ids, case.sizes.target)
-        self.wide: Step = lambda states: vocabulary.widen(head(states))
-        self.top: Step = lambda states: vocabulary.top_ids(head(states))
-
-
-def matmul_with(weight: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A head of weights `[D, H]`."""
-    return lambda states: F.linear(states, weight)
+        model: Any = SimpleNamespace(
+            lm_head=SimpleNamespace(tp_size=1),
+            logits_processor=lambda _, states: head(states),
+            widen=vocabulary.widen,
+            top_ids=vocabulary.top_ids,
+        )
+        draft = Eagle3ForCausalLM
+        self.wide: Way = lambda states: draft.compute_logits(model, states)
+        self.top: Way = lambda states: draft.get_top_tokens(model, states)

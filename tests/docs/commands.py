@@ -173,6 +173,17 @@ KNOWN: dict[str, tuple[Proof, ...]] = {
         ),
     ),
     # Contributing
+    "make bench": (InFile("make/bench.mk", "benchmarks.bench"),),
+    ".venv/bin/python -m benchmarks.draft_head": (
+        InFile("benchmarks/bench.py", '"draft_head"'),
+    ),
+    ".venv/bin/python -m benchmarks.draft_head --tails": (
+        InFile("benchmarks/bench.py", '"draft_head"'),
+    ),
+    ".venv/bin/python -m benchmarks.serve": (InFile("benchmarks/bench.py", '"serve"'),),
+    ".venv/bin/python -m benchmarks.startup": (
+        InFile("benchmarks/bench.py", '"startup"'),
+    ),
     "make lint": (InFile(".github/workflows/lint.yml", "run: make lint"),),
     ".venv/bin/pre-commit install": (
         InFile(".github/workflows/lint.yml", "run: .venv/bin/pre-commit install"),

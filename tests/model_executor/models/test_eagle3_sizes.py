@@ -63,6 +63,16 @@ def test_a_null_is_an_absent_key(key):
     check_file({})
 
 
+@pytest.mark.parametrize("value", ["fp8", ["fp8"], 8])
+def test_a_quantisation_config_is_an_object(value):
+    assert refusal({"quantization_config": value}) == (
+        f"quantization_config is {value!r} in the draft's config. It must be an object "
+        "with a quant_method, or be absent."
+    )
+    check_file({"quantization_config": None})
+    check_file({"quantization_config": {"quant_method": "fp8"}})
+
+
 def test_the_largest_sizes_of_real_models_are_allowed():
     check_file(GIANT)
 

@@ -86,8 +86,15 @@ def check_sizes(config: Mapping[str, Any]) -> None:
 def check_file(config: Mapping[str, Any]) -> None:
     """As `check_sizes`, for what a `config.json` holds.
 
-    transformers puts its own sizes in place of absent keys, but not of null ones.
+    transformers puts its own sizes in place of absent keys, but not of null ones, and
+    ends in an `AttributeError` where `quantization_config` is no object.
     """
+    quantization = config.get("quantization_config")
+    if not isinstance(quantization, Mapping | None):
+        raise ValueError(
+            f"quantization_config is {quantization!r} in the draft's config. It must "
+            "be an object with a quant_method, or be absent."
+        )
     nested = config.get("transformer_layer_config")
     flat = {**config, **(nested if isinstance(nested, Mapping) else {})}
     for key in _REQUIRED:
