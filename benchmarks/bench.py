@@ -28,7 +28,7 @@ PARTS = {
 def main() -> int:
     options = parse()
     if options.only_write:
-        publish.publish(publish.RESULTS)
+        publish.write()
         return 0
     started = time.monotonic()
     for number, (name, title) in enumerate(PARTS.items(), start=1):

@@ -79,7 +79,9 @@ def _who() -> str:
 
 
 def _reduce(config: Any, protocol: Any) -> Any:
-    make, arguments, *state = object.__reduce_ex__(config, protocol)
+    reduced = object.__reduce_ex__(config, protocol)
+    assert isinstance(reduced, tuple)  # a string names a global, which no config is
+    make, arguments, *state = reduced
     if not _is_ours(config):
         return make, arguments, *state
     return restore, (_who(), make, arguments), *state

@@ -22,11 +22,21 @@ SECTION = re.compile(
 
 
 def publish(folder: Path) -> None:
-    """Takes over the reports in `folder`, and writes page, pictures and README."""
-    reports = Reports.read(folder)
+    """Takes over the reports in `folder`, and writes page, pictures and README.
+
+    Raises:
+        ValueError: see `Reports.read`; nothing is taken over then.
+    """
+    Reports.read(folder)
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         shutil.copyfile(folder / f"{name}.json", RESULTS / f"{name}.json")
+    write()
+
+
+def write() -> None:
+    """Writes page, pictures and README from the reports that were taken over."""
+    reports = Reports.read(RESULTS)
     plots.draw_all(reports, IMAGES)
     PAGE.write_text(page(reports))
     README.write_text(with_summary(README.read_text(), summary(reports)))

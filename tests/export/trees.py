@@ -105,6 +105,9 @@ class Tree:
             "PYTHONPATH": f"{self.root}{os.pathsep}{HERE}",
             "VLLM_PLUGINS": "",
             "VLLM_TARGET_DEVICE": "cpu",
+            # vLLM remembers what it knows of a class by its name, for one file at a
+            # time: tests of the fork that run beside this would take turns with it.
+            "VLLM_CACHE_ROOT": str(self.root.parent / "cache"),
         }
         options = ("-q", "-p", "no:cacheprovider", "-p", "upstream_run")
         options += ("--rootdir", str(self.root), "--import-mode", "importlib")
