@@ -136,6 +136,32 @@ def test_rope_stretches_by_a_number_above_zero(value):
     )
 
 
+@pytest.mark.parametrize("value", [0, -5, "10000", True, float("nan"), [1e4]])
+def test_rope_theta_is_a_number_above_zero(value):
+    """Its powers are angles, and would be NaN or end in a TypeError."""
+    for key in ("rope_theta", "rope_parameters.rope_theta"):
+        outer, _, inner = key.partition(".")
+        assert refusal({outer: {inner: value} if inner else value}) == (
+            f"{key} is {value!r} in the draft's config. It must be a number above 0."
+        )
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-6, float("nan")])
+def test_norms_divide_by_a_number_above_zero(make_draft, value):
+    sentence = make_draft("llama", rms_norm_eps=value).refusal()
+    assert sentence == (
+        f"rms_norm_eps is {value!r} in the draft's config. It must be a number above 0."
+    )
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_logits_are_scaled_by_a_finite_number(make_draft, value):
+    sentence = make_draft("llama", logit_scale=value).refusal()
+    assert sentence == (
+        f"logit_scale is {value!r} in the draft's config. It must be a finite number."
+    )
+
+
 def test_sizes_that_speculators_nests_count_too():
     nested = {"transformer_layer_config": {"hidden_size": HUGE, "vocab_size": 1000}}
     assert refusal(nested).startswith(f"hidden_size {HUGE} and vocab_size 1000 make")

@@ -16,7 +16,7 @@ from vllm.config import VllmConfig
 
 from .draft_vocabulary import VocabularySizes
 from .eagle3_aux_states import AuxHiddenStates
-from .eagle3_config_keys import ConfigKeys, settle_rope_theta
+from .eagle3_config_keys import ConfigKeys, positive_number, settle_rope_theta
 from .eagle3_layer_config import DecoderLayerConfig
 from .eagle3_parallel import mask_token_id
 from .eagle3_sizes import SIZES, TARGET_VOCABULARY, check_sizes
@@ -133,7 +133,9 @@ class Eagle3DraftConfig:
             ),
             num_layers=num_layers,
             first_layer_id=target_layers,
-            rms_norm_eps=keys.number("rms_norm_eps", 1e-6),
+            rms_norm_eps=positive_number(
+                "rms_norm_eps", keys.top("rms_norm_eps"), 1e-6
+            ),
             # vLLM has settled it by now; its annotation still allows "auto".
             dtype=cast(torch.dtype, target.dtype),
             use_aux_hidden_state=use_aux,

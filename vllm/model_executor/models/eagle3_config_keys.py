@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """Reading single keys of a draft's config, and what is said about a bad value."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -51,9 +52,9 @@ class ConfigKeys:
 
     def number(self, key: str, default: float) -> float:
         value = self.top(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if type(value) not in (int, float) or not math.isfinite(value):
             raise ValueError(
-                f"{key} is {value!r} in the draft's config. It must be a number."
+                f"{key} is {value!r} in the draft's config. It must be a finite number."
             )
         return float(value)
 

@@ -77,6 +77,7 @@ def check_sizes(config: Mapping[str, Any]) -> None:
                 f"{key} is {sizes[key]} in the draft's config, and no draft has more "
                 f"than {most}. Correct the key."
             )
+    positive_number("rope_theta", config.get("rope_theta"), 1)
     for key in _ROPE:
         rope = config.get(key)
         if isinstance(rope, Mapping):
@@ -122,7 +123,11 @@ def _check_weight(sizes: Mapping[str, int], dimensions: int) -> None:
 
 
 def _check_rope(key: str, rope: Mapping[str, Any], positions: int) -> None:
-    """vLLM's rope table has a row for each position, stretched by some kinds."""
+    """vLLM's rope table has a row for each position, stretched by some kinds.
+
+    Each row holds angles in powers of theta: NaN where theta is below zero.
+    """
+    positive_number(f"{key}.rope_theta", rope.get("rope_theta"), 1)
     original, factor = "original_max_position_embeddings", "factor"
     before = positive_number(f"{key}.{original}", rope.get(original), positions)
     by = positive_number(f"{key}.{factor}", rope.get(factor), 1)
