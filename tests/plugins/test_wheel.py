@@ -2,50 +2,27 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """What a wheel carries, and that it works where there is no repository."""
 
-import shutil
-import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
 from tests.plugins.clean_process import FAMILIES, LogLines, resolved_folders
+from tests.support.wheel import REPOSITORY, build, copy_sources
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-SOURCES = (
-    "vllm",
-    "vllm_eagle3",
-    "setup.py",
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-    "NOTICE",
-)
 CARRIED = "vllm_eagle3/vllm/model_executor/models"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Builds a wheel from a copy, so that the repository stays clean."""
-    # No hyphen: pip would take the folder for a name and a version, and cache it.
+    """Of a folder with a hyphen, pip takes the name for one with a version."""
     source = tmp_path_factory.mktemp("source")
-    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in SOURCES:
-        if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, source / name, ignore=ignore)
-        else:
-            shutil.copy(REPOSITORY / name, source / name)
+    copy_sources(source)
     # What an earlier build may have left must not end up in the wheel.
     stale = source / "build" / "lib" / CARRIED / "removed_since.py"
     stale.parent.mkdir(parents=True)
     stale.touch()
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-cache-dir"]
-    command += ["--no-build-isolation", "--wheel-dir", source / "dist", source]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (path,) = (source / "dist").glob("*.whl")
-    return path
+    return build(source)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +36,10 @@ def modules(folder: str) -> set[str]:
 
 def test_the_wheel_carries_the_subtree_and_the_package_and_nothing_else(names):
     expected = {f"{CARRIED}/{name}" for name in modules("vllm/model_executor/models")}
-    for package in ("vllm_eagle3", "vllm_eagle3/check"):
-        expected |= {f"{package}/{name}" for name in modules(package)}
+    for package in ("", "/check", "/drift", "/export"):
+        folder = f"vllm_eagle3{package}"
+        expected |= {f"{folder}/{name}" for name in modules(folder)}
+    expected.add("vllm_eagle3/drift/table.json")
     assert {f"{CARRIED}/{family}.py" for family in FAMILIES} < expected
     assert {name for name in names if ".dist-info/" not in name} == expected
 

@@ -33,13 +33,16 @@ class Server:
     Args:
         log: file that receives what the server prints.
         launcher_arguments: for `examples/smollm2_eagle3/serve.py`.
+        python: of the environment that serves; by default, of the tests'.
     """
 
-    def __init__(self, log: Path, *launcher_arguments: str) -> None:
+    def __init__(
+        self, log: Path, *launcher_arguments: str, python: str | Path = sys.executable
+    ) -> None:
         self.log = log
         self.port = _free_port()
         self._command = [
-            sys.executable,
+            str(python),
             str(EXAMPLE / "serve.py"),
             *("--port", str(self.port), *launcher_arguments),
             *("--", *_FURTHER_ARGUMENTS),
