@@ -56,6 +56,14 @@ def test_a_module_that_is_gone_is_named(tree):
     assert findings[name].files == ("vllm_eagle3/draft_config.py",)
 
 
+def test_a_file_that_python_cannot_read_is_named(tree, capsys):
+    """As after a merge that stopped half way."""
+    tree.write(f"{MODELS}/llama_eagle3.py", "<<<<<<< HEAD\n")
+    assert cli.main(["drift", "--vllm", str(tree.package)]) == 2
+    error = capsys.readouterr().err
+    assert "llama_eagle3.py is no Python that can be read" in error
+
+
 def test_a_new_parameter_is_named(tree):
     file = "config/speculative.py"
     tree.replace(file, "def hf_config_override(", "def hf_config_override(more, ")

@@ -159,7 +159,7 @@ GROUPS = {
     ),
     "v2-pytorch": Group(
         runs=_WITHOUT_OPERATORS,
-        request_count=3,
+        request_count=4,
         max_tokens=8,
         v2_runner=True,
         native=False,

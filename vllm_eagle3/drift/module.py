@@ -12,6 +12,10 @@ from pathlib import Path
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+class Unreadable(ValueError):
+    """A file that is no Python, such as one with the marks of a merge in it."""
+
+
 @dataclass
 class Module:
     """One parsed file."""
@@ -26,7 +30,11 @@ class Module:
         return self.path.read_text(encoding="utf-8")
 
     def read(self) -> "Module":
-        for name, node in bindings(_parse(self.text).body):
+        try:
+            body = _parse(self.text).body
+        except SyntaxError:
+            raise Unreadable(f"{self.path} is no Python that can be read") from None
+        for name, node in bindings(body):
             if name == "*" and isinstance(node, ast.ImportFrom):
                 self.stars.append(node)
             elif name not in self.bound or is_overload(self.bound[name]):

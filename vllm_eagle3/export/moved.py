@@ -10,6 +10,7 @@ drift table's findings about the model files are refused by name.
 from collections.abc import Iterable
 
 from vllm_eagle3.drift.compare import Finding, compare
+from vllm_eagle3.drift.module import Unreadable
 from vllm_eagle3.drift.rests import REFERENCES
 from vllm_eagle3.vllm_tree import VllmTree
 
@@ -29,9 +30,8 @@ def problems(tree: VllmTree, new: Iterable[str]) -> list[str]:
     """
     try:
         found = [f"{f.name}: {f.what}" for f in compare(tree.package) if _matters(f)]
-    except SyntaxError as error:
-        # As after a merge that stopped half way.
-        return [f"{error.filename} is no Python that can be read"]
+    except Unreadable as error:
+        return [str(error)]
     present = sorted(path for path in new if (tree.root / path).exists())
     return found + [f"{path} is there already" for path in present]
 
