@@ -21,7 +21,8 @@ LAUNCHER = """\
 #!{python}
 from vllm.entrypoints.cli.main import main
 
-main()
+if __name__ == "__main__":
+    main()
 """
 
 
