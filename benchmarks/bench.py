@@ -13,7 +13,6 @@ import argparse
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from . import output
 from .page import publish
@@ -46,13 +45,9 @@ def main() -> int:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = output.parser(
+        __doc__, folder="reports and logs", short="a few minutes' try"
     )
-    parser.add_argument(
-        "--output", type=Path, default=output.FOLDER, help="folder for reports and logs"
-    )
-    parser.add_argument("--short", action="store_true", help="a few minutes' try")
     parser.add_argument("--only-write", action="store_true", help="measure nothing")
     return parser.parse_args()
 

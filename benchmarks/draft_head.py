@@ -16,7 +16,6 @@ of a plain copy. `make bench` runs this among others.
 import argparse
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -35,14 +34,10 @@ def main() -> None:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = output.parser(
+        __doc__, folder="the report", short="two drafts, B = 64 only"
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument(
-        "--output", type=Path, default=output.FOLDER, help="folder for the report"
-    )
-    parser.add_argument("--short", action="store_true", help="two drafts, B = 64 only")
     parser.add_argument(
         "--tails", action="store_true", help="from logits only, without matrix products"
     )

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """Where the benchmarks of speed leave their reports, and in what form."""
 
+import argparse
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -10,6 +11,26 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FOLDER = REPOSITORY / "build" / "bench"
+
+
+def parser(
+    description: str | None, *, folder: str, short: str
+) -> argparse.ArgumentParser:
+    """Returns the options that `make bench` hands on to each of its parts.
+
+    Args:
+        description: the benchmark's docstring.
+        folder: what goes into the folder, for ``--help``.
+        short: what is measured in the short form, for ``--help``.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=FOLDER, help=f"folder for {folder}"
+    )
+    parser.add_argument("--short", action="store_true", help=short)
+    return parser
 
 
 def report(machine: Mapping[str, str], rows: Iterable[Any]) -> dict[str, Any]:

@@ -46,14 +46,8 @@ def main() -> int:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--output", type=Path, default=output.FOLDER, help="folder for report and logs"
-    )
-    parser.add_argument(
-        "--short", action="store_true", help="two rounds of two loads, reduced only"
+    parser = output.parser(
+        __doc__, folder="report and logs", short="two rounds of two loads, reduced only"
     )
     return parser.parse_args()
 

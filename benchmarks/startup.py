@@ -16,7 +16,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from tqdm import tqdm
 
@@ -54,13 +53,7 @@ def main() -> int:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--output", type=Path, default=output.FOLDER, help="folder for the report"
-    )
-    parser.add_argument("--short", action="store_true", help="few starts")
+    parser = output.parser(__doc__, folder="the report", short="few starts")
     return parser.parse_args()
 
 

@@ -79,9 +79,8 @@ def watch(undo: ExitStack) -> None:
 
 
 def _architectures(names: Any) -> set[str]:
-    if not names or not isinstance(names, list):
-        aliases.refuse_architectures(names)
-    if any(not isinstance(name, str) for name in names):
+    are_names = isinstance(names, list) and all(isinstance(n, str) for n in names)
+    if not names or not are_names:
         aliases.refuse_architectures(names)
     return set(names)
 
