@@ -27,7 +27,7 @@ from .starting.results import Row
 
 PROBE = "benchmarks.starting.probe"
 # What is started, and in how many pairs.
-STARTS, SHORT = {"import": 2, "engine": 2}, {"import": 2}
+STARTS, SHORT = {"import": 2, "engine": 3}, {"import": 2}
 LIMIT_S = 600
 
 
