@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,9 @@ def run(scenario: Scenario, folder: Path) -> bool:
         print(f"The first node did not end within {LIMIT_S} seconds.")
     finally:
         for node in nodes:
-            os.killpg(node.pid, signal.SIGKILL)
+            # Of a node that has ended, workers may be left, or nothing.
+            with suppress(ProcessLookupError):
+                os.killpg(node.pid, signal.SIGKILL)
             node.wait()
     said = logs[0].read_text()
     if scenario.expected not in said:
