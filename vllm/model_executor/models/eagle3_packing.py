@@ -32,6 +32,8 @@ def refuse_packed(
 ) -> None:
     """Refuse `weights` whose parameter has been emptied, or converted for a kernel.
 
+    Only for updates: what is loaded first, vLLM converts afterwards.
+
     Raises:
         ValueError: naming the first such tensor.
     """
@@ -63,17 +65,25 @@ def repack(model: nn.Module, loaded: Collection[str]) -> None:
         packed = hasattr(module, "cpu_linear")
         if packed and isinstance(method, QuantizeMethodBase):
             weight = module.get_parameter("weight")
-            if not weight.is_meta:
+            # One that is empty was packed before; what is loaded is a bias beside it.
+            if not weight.is_meta and weight.numel() > 0:
                 method.process_weights_after_loading(module)
 
 
 def _is_converted(model: nn.Module, parameter: str) -> bool:
-    """Whether the module's weight is no longer as its quantisation method made it."""
+    """Whether the module's weight is no longer as its quantisation method made it.
+
+    Its class does not tell: up to 0.32, vLLM converts into another parameter, and from
+    0.33 on into the same one. What vLLM has put back for a reload is of that class and
+    has no data yet.
+    """
     module = model.get_submodule(parameter.rpartition(".")[0])
     if not is_quantised(module):
         return False
     weights = [getattr(module, leaf, None) for leaf in _WEIGHTS]
-    return not any(isinstance(weight, BasevLLMParameter) for weight in weights)
+    return not any(
+        isinstance(weight, BasevLLMParameter) and weight.is_meta for weight in weights
+    )
 
 
 def _is_emptied(model: nn.Module, parameter: str) -> bool:
