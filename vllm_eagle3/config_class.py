@@ -62,7 +62,6 @@ def watch(undo: ExitStack) -> None:
     @functools.wraps(original)
     def override(hf_config: Any, *others: Any, **more: Any) -> Any:
         names = _architectures(hf_config.architectures)
-        _check_method(getattr(hf_config, "quantization_config", None))
         if names & _LLAMA:
             return original(_as_llama(hf_config), *others, **more)
         if names & _DEEPSEEK:
@@ -83,16 +82,6 @@ def _architectures(names: Any) -> set[str]:
     if not names or not are_names:
         aliases.refuse_architectures(names)
     return set(names)
-
-
-def _check_method(quantization: Any) -> None:
-    """Refuses a method that vLLM would take for text."""
-    method = quantization.get("quant_method") if isinstance(quantization, dict) else ""
-    if method is not None and not isinstance(method, str):
-        raise ValueError(
-            f"quant_method is {method!r} in the draft's quantization_config. It must "
-            "be the name of a method, or be absent."
-        )
 
 
 def _as_llama(config: Any) -> Any:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from torch import nn
-from vllm.model_executor.models.eagle3_sizes import check_file
+
+from vllm_eagle3.config_file import check_file
 
 from ..checkpoint import Checkpoint
 from ..running import check_against_reference

@@ -16,8 +16,10 @@ from vllm.model_executor.models.draft_vocabulary import (
     absolute_ids,
     check_head_rows,
     check_sharing,
+    inverse_ids,
+    pad_logits,
     read_vocabulary,
-    widen_logits,
+    widen_draft_logits,
 )
 
 TARGET, REDUCED = 1024, 256
@@ -377,13 +379,14 @@ def test_offsets_are_exact_in_every_dtype_that_can_hold_them(dtype):
 
 def test_equal_vocabularies_return_the_heads_own_tensor():
     logits = torch.randn(3, TARGET)
-    assert widen_logits(logits, None, TARGET) is logits
+    assert pad_logits(logits, TARGET) is logits
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_mapped_logits_stand_at_their_ids_and_nowhere_else(dtype):
     logits = torch.randn(3, REDUCED).to(dtype)
-    wide = widen_logits(logits, EVERY_FOURTH, TARGET)
+    draft_ids = inverse_ids(EVERY_FOURTH, TARGET)
+    wide = widen_draft_logits(logits, EVERY_FOURTH, draft_ids)
     assert wide.dtype == dtype
     assert torch.equal(wide[:, EVERY_FOURTH], logits)
     assert int(wide.isfinite().sum()) == logits.numel()
@@ -391,7 +394,7 @@ def test_mapped_logits_stand_at_their_ids_and_nowhere_else(dtype):
 
 def test_unpadded_logits_keep_their_ids():
     logits = torch.randn(3, REDUCED)
-    wide = widen_logits(logits, None, TARGET)
+    wide = pad_logits(logits, TARGET)
     assert torch.equal(wide[:, :REDUCED], logits)
     assert bool((wide[:, REDUCED:] == -torch.inf).all())
 

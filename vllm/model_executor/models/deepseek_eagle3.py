@@ -8,12 +8,14 @@ from .deepseek_v2 import DeepseekV2MLAAttention, DeepseekV2MLP
 from .eagle3_config import Eagle3DraftConfig
 from .eagle3_head import Eagle3ForCausalLM
 from .eagle3_layer import Eagle3DecoderLayer, LayerSite
+from .eagle3_rope import LATENT_TYPES
 from .eagle3_slots import StackedModules
 
 
 class DeepseekEagle3DecoderLayer(Eagle3DecoderLayer):
     # A draft is dense whatever its target is.
     mlp_class = DeepseekV2MLP
+    rope_types = LATENT_TYPES
 
     def build_attention(self, site: LayerSite) -> DeepseekV2MLAAttention:
         draft = site.draft
@@ -29,6 +31,9 @@ class DeepseekEagle3DecoderLayer(Eagle3DecoderLayer):
             input_size=site.attention_input_size,
             **site.attention_arguments,
         )
+
+    def rotary_head_size(self, draft: Eagle3DraftConfig) -> int:
+        return draft.family_size("qk_rope_head_dim")
 
     def attend(
         self, positions: torch.Tensor, attention_input: torch.Tensor

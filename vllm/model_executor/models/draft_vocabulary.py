@@ -50,9 +50,9 @@ __all__ = [
     "check_sharing",
     "draft_argmax_to_target",
     "inverse_ids",
+    "pad_logits",
     "read_vocabulary",
     "widen_draft_logits",
-    "widen_logits",
 ]
 
 
@@ -138,21 +138,15 @@ def _without_offsets(
     )
 
 
-def widen_logits(
-    logits: torch.Tensor, target_ids: torch.Tensor | None, target_vocab_size: int
-) -> torch.Tensor:
-    """Spread draft logits over the target's ids, `-inf` where no draft id maps.
+def pad_logits(logits: torch.Tensor, target_vocab_size: int) -> torch.Tensor:
+    """Draft logits over the target's ids, where a draft id is the target id.
 
     Args:
         logits: `[tokens, D]` with `D <= T`.
-        target_ids: int64 `[D]`, or `None` where a draft id is the target id.
 
     Returns:
-        `[tokens, T]`. `logits` itself where it has that width and needs no map. With a
-        map, `widen_draft_logits` does the same and takes its inverse ready made.
+        `[tokens, T]`, `-inf` behind the draft's ids; `logits` itself where it has that
+        width.
     """
-    if target_ids is None:
-        absent = target_vocab_size - logits.shape[-1]
-        return F.pad(logits, (0, absent), value=-torch.inf) if absent else logits
-    draft_ids = inverse_ids(target_ids, target_vocab_size)
-    return widen_draft_logits(logits, target_ids, draft_ids)
+    absent = target_vocab_size - logits.shape[-1]
+    return F.pad(logits, (0, absent), value=-torch.inf) if absent else logits

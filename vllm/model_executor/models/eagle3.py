@@ -130,6 +130,13 @@ class Eagle3Model(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """One draft step.
 
+        Args:
+            input_ids: `[tokens]`, ids of the target's vocabulary.
+            input_embeds: `[tokens, hidden]` in place of embedded `input_ids`.
+            positions: `[tokens]`, or `[3, tokens]` under multimodal rope.
+            hidden_states: `[tokens, hidden]`, as `combine` or the step before made
+                them.
+
         Returns:
             Hidden states for the head, and those that the next step starts from,
             `[tokens, hidden]` both.

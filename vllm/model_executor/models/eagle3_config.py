@@ -16,9 +16,10 @@ from vllm.config import VllmConfig
 
 from .draft_vocabulary import VocabularySizes
 from .eagle3_aux_states import AuxHiddenStates
-from .eagle3_config_keys import ConfigKeys, positive_number, settle_rope_theta
+from .eagle3_config_keys import ConfigKeys, positive_number
 from .eagle3_layer_config import DecoderLayerConfig
 from .eagle3_parallel import mask_token_id
+from .eagle3_rope import check_rope, settle_rope
 from .eagle3_sizes import SIZES, TARGET_VOCABULARY, check_sizes
 
 
@@ -111,9 +112,9 @@ class Eagle3DraftConfig:
             )
         target = vllm_config.model_config
         hf_config = speculative.draft_model_config.hf_config
-        settle_rope_theta(hf_config)
         keys = ConfigKeys(hf_config)
         _check_sizes(keys, target.get_vocab_size())
+        settle_rope(hf_config)
         target_layers = target.get_total_num_hidden_layers()
         num_layers = _num_layers(keys, target_layers)
         use_aux = _use_aux_hidden_state(keys, vllm_config)
@@ -159,6 +160,7 @@ class Eagle3DraftConfig:
 def _check_sizes(keys: ConfigKeys, target_vocabulary: int) -> None:
     stated = {key: keys.top(key) for key in (*SIZES, "rope_parameters")}
     check_sizes(stated | {TARGET_VOCABULARY: target_vocabulary})
+    check_rope(stated)
 
 
 def _num_layers(keys: ConfigKeys, target_layers: int) -> int:

@@ -2,12 +2,9 @@
 # SPDX-FileCopyrightText: Copyright contributors to the vllm-eagle3 project
 """Reading single keys of a draft's config, and what is said about a bad value."""
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
-
-# What transformers fills in for a draft that states none.
-_ROPE_THETA = 10_000.0
 
 
 class ConfigKeys:
@@ -51,12 +48,7 @@ class ConfigKeys:
         return positive_integer(key, self.required(key))
 
     def number(self, key: str, default: float) -> float:
-        value = self.top(key, default)
-        if type(value) not in (int, float) or not math.isfinite(value):
-            raise ValueError(
-                f"{key} is {value!r} in the draft's config. It must be a finite number."
-            )
-        return float(value)
+        return finite_number(key, self.top(key, default))
 
     def flag(self, key: str, default: bool = False) -> bool:
         """True or false at the top level; the string "false" is neither."""
@@ -88,6 +80,15 @@ def positive_number(key: str, value: Any, default: float) -> float:
     )
 
 
+def finite_number(key: str, value: Any) -> float:
+    """A number that a float can hold; JSON has longer integers, and infinity."""
+    if type(value) in (int, float) and abs(value) <= sys.float_info.max:
+        return float(value)
+    raise ValueError(
+        f"{key} is {value!r} in the draft's config. It must be a finite number."
+    )
+
+
 def refuse_unset(key: str) -> NoReturn:
     raise ValueError(
         f"{key} is not set in the draft's config. An EAGLE-3 draft needs it; add the "
@@ -101,13 +102,3 @@ def _as_flag(key: str, value: Any) -> bool:
     raise ValueError(
         f"{key} is {value!r} in the draft's config. It must be true or false."
     )
-
-
-def settle_rope_theta(hf_config: Any) -> None:
-    """Give a null `rope_theta` the value of an absent one, where vLLM's layers look.
-
-    Exporters write null for keys that they do not use.
-    """
-    rope = getattr(hf_config, "rope_parameters", None)
-    if isinstance(rope, dict) and rope.get("rope_theta", _ROPE_THETA) is None:
-        hf_config.rope_parameters = rope | {"rope_theta": _ROPE_THETA}

@@ -61,23 +61,23 @@ class Eagle3ForCausalLM(
         draft.aux.log_doubts()
         super().__init__(draft.vocabulary)
         self.draft = draft
-        self.config = self.draft.hf_config
+        self.config = draft.hf_config
         stacked = self.stacked_modules(draft)
-        self.quant_config = draft_quantization(vllm_config, self.draft, stacked)
+        self.quant_config = draft_quantization(vllm_config, draft, stacked)
         self.model = Eagle3Model(
             vllm_config=vllm_config,
-            draft=self.draft,
+            draft=draft,
             layer_class=self.layer_class,
             quant_config=self.quant_config,
             prefix=maybe_prefix(prefix, "model"),
         )
-        # Padding past the target's ids is cut off at load, so never scored.
-        scored = self.draft.vocabulary.scored
         self._build_head = HeadBuilder(vllm_config, draft, prefix)
         self.lm_head = self._build_head(self.quant_config)
-        self.logits_processor = LogitsProcessor(scored, scale=self.draft.logit_scale)
-        if self.draft.parallel_drafting:
-            self.mask = MaskHidden(self.draft.fc_input_size)
+        # Padding past the target's ids is cut off at load, so never scored.
+        scored = draft.vocabulary.scored
+        self.logits_processor = LogitsProcessor(scored, scale=draft.logit_scale)
+        if draft.parallel_drafting:
+            self.mask = MaskHidden(draft.fc_input_size)
         # What cannot be the target's is the draft's own, even if no checkpoint is read.
         self.has_own_lm_head = draft.vocabulary.draft != draft.vocabulary.target
         self._stacked = stacked

@@ -17,6 +17,7 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.layers.quantization import QuantizationConfig
 
 from .eagle3_config import Eagle3DraftConfig
+from .eagle3_rope import GROUPED_TYPES, check_rope_fits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +59,15 @@ class Eagle3DecoderLayer(nn.Module):
     """One decoder layer; a family says which attention and which MLP."""
 
     mlp_class: ClassVar[type[nn.Module]]
+    rope_types: ClassVar[frozenset[str]] = GROUPED_TYPES
 
     def __init__(self, site: LayerSite) -> None:
         super().__init__()
         draft = site.draft
         self.is_first = site.index == 0
         self.norm_before_residual = draft.norm_before_residual
+        rope = getattr(draft.hf_config, "rope_parameters", None)
+        check_rope_fits(rope, self.rope_types, self.rotary_head_size(draft))
         self.self_attn = self.build_attention(site)
         self.mlp = self.mlp_class(
             hidden_size=draft.hidden_size,
@@ -81,6 +85,10 @@ class Eagle3DecoderLayer(nn.Module):
     def build_attention(self, site: LayerSite) -> nn.Module:
         """Attention from `site.attention_input_size` to `hidden` features."""
         raise NotImplementedError
+
+    def rotary_head_size(self, draft: Eagle3DraftConfig) -> int:
+        """Features of a query head that rope may turn."""
+        return draft.layer.head_dim or draft.hidden_size // draft.layer.num_heads
 
     def mlp_options(self, site: LayerSite) -> dict[str, Any]:
         """Arguments that only this family's MLP takes."""

@@ -26,8 +26,8 @@ from .eagle3_quant_cache import (
     place_of,
 )
 from .eagle3_quant_dtypes import check_dtype
-from .eagle3_refusals import TRUNK, check_slot, refuse_names
-from .eagle3_slots import StackedModules, WeightSlot, weight_slots
+from .eagle3_refusals import check_slot, refuse_names
+from .eagle3_slots import TRUNK, StackedModules, WeightSlot, weight_slots
 from .utils import AutoWeightsLoader, WeightsMapper
 
 logger = init_logger(__name__)
@@ -83,7 +83,8 @@ class Eagle3WeightLoader:
             self._check_layers(checkpoint)
         missing = self._missing(slots, weights, shared) if complete else []
         unknown = [n for name, (n, _) in weights.items() if name not in slots]
-        refuse_packed(self._model, slots, weights)
+        if not complete:
+            refuse_packed(self._model, slots, weights)
         for name, found in weights.items():
             if name in slots:
                 check_dtype(found, slots[name].dtype, self._quant_config)

@@ -14,7 +14,7 @@ from vllm.logger import init_logger
 
 from .draft_vocabulary import CheckpointTensor, VocabularySizes
 from .eagle3_config_keys import ConfigKeys
-from .eagle3_vocabulary import deliver
+from .eagle3_slots import deliver
 
 logger = init_logger(__name__)
 

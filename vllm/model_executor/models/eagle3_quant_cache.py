@@ -16,10 +16,9 @@ from typing import Any
 from torch import nn
 from vllm.model_executor.layers.quantization import QuantizationConfig
 from vllm.model_executor.layers.quantization.modelopt import ModelOptFp8Config
-from vllm.model_executor.model_loader.weight_utils import default_weight_loader
 
 from .draft_vocabulary import CheckpointTensor
-from .eagle3_slots import WeightSlot
+from .eagle3_slots import WeightSlot, deliver
 
 _ATTENTION = ".self_attn.attn."
 _LATENT_ATTENTION = ".self_attn.mla_attn.mla_attn."
@@ -117,9 +116,7 @@ def load_latent_scales(
     """Fill the scales of latent attention, and return their names."""
     names = {name for name in weights if _LATENT_ATTENTION in name}
     for name in names:
-        parameter = model.get_parameter(name)
-        loader = getattr(parameter, "weight_loader", default_weight_loader)
-        loader(parameter, weights[name].tensor)
+        deliver(model.get_parameter(name), weights[name].tensor)
     return names
 
 

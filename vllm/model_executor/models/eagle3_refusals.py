@@ -7,30 +7,27 @@ and, where a config key would make the tensor fit, which.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import nn
 
 from .draft_vocabulary import CheckpointTensor
 from .eagle3_aux_states import IDS
-from .eagle3_checkpoint import Eagle3Checkpoint, canonical_name
+from .eagle3_checkpoint import Eagle3Checkpoint, canonical_name, is_norm_bias
 from .eagle3_config import Eagle3DraftConfig
-from .eagle3_slots import WeightSlot
-
-TRUNK = "model."
+from .eagle3_slots import TRUNK, WeightSlot
 
 # Tensors that a key of the config decides on -> that key.
 _KEYS = (
     (re.compile(r"input_norm\..*"), "norm_before_fc"),
     (re.compile(r"fc_norm\..*"), "fc_norm"),
 )
-_NO_PLACE = (
-    (re.compile(r"(?:.*\.)?\w*norm(?:\.\d+)?\.bias"), "In vLLM norms have no bias"),
-    (
-        re.compile(r".*self_attn\.(?:q_a|q_b|q|kv_a|kv_b)_proj\w*\.bias"),
-        "In vLLM latent attention has no such bias",
-    ),
+_LATENT_BIAS = re.compile(r".*self_attn\.(?:q_a|q_b|q|kv_a|kv_b)_proj\w*\.bias")
+# Which tensors no key makes a place for, and why.
+_NO_PLACE: tuple[tuple[Callable[[str], object], str], ...] = (
+    (is_norm_bias, "In vLLM norms have no bias"),
+    (_LATENT_BIAS.fullmatch, "In vLLM latent attention has no such bias"),
 )
 
 
@@ -56,7 +53,7 @@ def refuse_names(
         spelled = ", ".join(checkpoint.spell(name) for name in missing)
         sentences.append(
             f"The draft checkpoint lacks {spelled}. {kind} has no other source for "
-            f"them; re-export the draft, or {_missing_remedy(draft, missing)}."
+            f"them; re-export the draft, or {_missing_remedy(missing)}."
         )
     if unknown:
         sentences.append(
@@ -102,7 +99,7 @@ def _has_shape(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
     return tuple(tensor.shape) == shape
 
 
-def _missing_remedy(draft: Eagle3DraftConfig, missing: list[str]) -> str:
+def _missing_remedy(missing: list[str]) -> str:
     """Name the keys that ask for what is missing."""
     keys = _keys_of(missing)
     if not keys:
@@ -124,8 +121,8 @@ def _unknown_remedy(draft: Eagle3DraftConfig, unknown: list[str]) -> str:
             f"fc_norm is one norm for each of {draft.aux.count} auxiliary hidden "
             f"states, as the config {_aux_source(draft)}; correct {IDS} in it"
         )
-    for pattern, reason in _NO_PLACE:
-        if any(pattern.fullmatch(name) for name in names):
+    for matches, reason in _NO_PLACE:
+        if any(map(matches, names)):
             return f"{reason}; re-export the draft without it"
     return "Remove them from the checkpoint if the draft does not need them"
 
@@ -140,7 +137,7 @@ def _shape_hint(draft: Eagle3DraftConfig, name: str, shape: tuple[int, ...]) -> 
     """Which keys the expected shape comes from."""
     layer, part = draft.layer, name.split(".")[-2]
     width = draft.target_hidden_size
-    if name == "model.fc.weight" and len(shape) == 2 and not shape[1] % width:
+    if name == f"{TRUNK}fc.weight" and len(shape) == 2 and not shape[1] % width:
         return (
             f" It reads {shape[1] // width} auxiliary hidden states of {width}; the "
             f"config {_aux_source(draft)}. {IDS} must list those that the draft was "

@@ -12,12 +12,12 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from .eagle3_config_keys import positive_integer, positive_number, refuse_unset
+from .eagle3_config_keys import positive_integer
 
 # Not a key, but the rows of embeddings that a draft shares with its target.
 TARGET_VOCABULARY = "the target's vocabulary"
 
-_REQUIRED = (
+REQUIRED_SIZES = (
     "vocab_size",
     "hidden_size",
     "intermediate_size",
@@ -25,7 +25,7 @@ _REQUIRED = (
     "num_hidden_layers",
 )
 SIZES = (
-    *_REQUIRED,
+    *REQUIRED_SIZES,
     "num_key_value_heads",
     "head_dim",
     "max_position_embeddings",
@@ -49,15 +49,13 @@ _WEIGHTS: tuple[tuple[str, ...], ...] = (
 # Far beyond any model: four times an embedding of 262208 ids in 16384 dimensions.
 _MOST_VALUES = 2**34
 # The longest context of a published model is 10485760 tokens.
-_MOST_POSITIONS = 2**24
+MOST_POSITIONS = 2**24
 # transformers makes a list with an entry for each of them.
 _MOST_LAYERS = 100_000
 
-_ROPE = ("rope_parameters", "rope_scaling")
-
 
 def check_sizes(config: Mapping[str, Any]) -> None:
-    """Check the sizes that weights, layers and rope tables are made from.
+    """Check the sizes that weights and layers are made from.
 
     Args:
         config: keys of a draft's config; null and absent ones are left to others.
@@ -70,38 +68,13 @@ def check_sizes(config: Mapping[str, Any]) -> None:
         _check_weight({key: sizes[key] for key in keys if key in sizes}, len(keys))
     for key, most in (
         ("num_hidden_layers", _MOST_LAYERS),
-        ("max_position_embeddings", _MOST_POSITIONS),
+        ("max_position_embeddings", MOST_POSITIONS),
     ):
         if sizes.get(key, 0) > most:
             raise ValueError(
                 f"{key} is {sizes[key]} in the draft's config, and no draft has more "
                 f"than {most}. Correct the key."
             )
-    positive_number("rope_theta", config.get("rope_theta"), 1)
-    for key in _ROPE:
-        rope = config.get(key)
-        if isinstance(rope, Mapping):
-            _check_rope(key, rope, sizes.get("max_position_embeddings", 1))
-
-
-def check_file(config: Mapping[str, Any]) -> None:
-    """As `check_sizes`, for what a `config.json` holds.
-
-    transformers puts its own sizes in place of absent keys, but not of null ones, and
-    ends in an `AttributeError` where `quantization_config` is no object.
-    """
-    quantization = config.get("quantization_config")
-    if not isinstance(quantization, Mapping | None):
-        raise ValueError(
-            f"quantization_config is {quantization!r} in the draft's config. It must "
-            "be an object with a quant_method, or be absent."
-        )
-    nested = config.get("transformer_layer_config")
-    flat = {**config, **(nested if isinstance(nested, Mapping) else {})}
-    for key in _REQUIRED:
-        if key in flat and flat[key] is None:
-            refuse_unset(key)
-    check_sizes(flat)
 
 
 def _stated(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -120,20 +93,3 @@ def _check_weight(sizes: Mapping[str, int], dimensions: int) -> None:
         f"{factors} make a weight of more than {_MOST_VALUES} values, and no draft has "
         "one as large. Correct these keys of the draft's config."
     )
-
-
-def _check_rope(key: str, rope: Mapping[str, Any], positions: int) -> None:
-    """vLLM's rope table has a row for each position, stretched by some kinds.
-
-    Each row holds angles in powers of theta: NaN where theta is below zero.
-    """
-    positive_number(f"{key}.rope_theta", rope.get("rope_theta"), 1)
-    original, factor = "original_max_position_embeddings", "factor"
-    before = positive_number(f"{key}.{original}", rope.get(original), positions)
-    by = positive_number(f"{key}.{factor}", rope.get(factor), 1)
-    if before > _MOST_POSITIONS / by:
-        raise ValueError(
-            f"{key} in the draft's config stretches {before} positions by a factor of "
-            f"{by}, and no draft has more than {_MOST_POSITIONS}. Correct {original} "
-            f"or {factor}."
-        )

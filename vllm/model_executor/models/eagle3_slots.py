@@ -25,8 +25,12 @@ from vllm.model_executor.layers.vocab_parallel_embedding import (
     UnquantizedEmbeddingMethod,
     VocabParallelEmbedding,
 )
+from vllm.model_executor.model_loader.weight_utils import default_weight_loader
 
-from .eagle3_quant_shapes import quantised_shape
+from .eagle3_quant_shapes import SCALAR, quantised_shape
+
+# Of the trunk's parameters in a draft model.
+TRUNK = "model."
 
 # Stacked module -> checkpoint module -> the shard it fills.
 StackedModules: TypeAlias = Mapping[str, Mapping[str, str | int]]
@@ -107,7 +111,7 @@ def _shape(
     if method is None:
         return tuple(parameter.shape)
     if not isinstance(module, LinearBase | VocabParallelEmbedding):
-        return () if parameter.numel() == 1 else None  # scales of a cache
+        return SCALAR if parameter.numel() == 1 else None  # scales of a cache
     rows, columns = _rows(module, shard), _columns(module)
     if leaf == "bias":
         return (rows,)
@@ -137,3 +141,12 @@ def _columns(module: nn.Module) -> int:
         return module.embedding_dim
     assert isinstance(module, LinearBase), type(module)
     return module.input_size
+
+
+def deliver(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Write `value` into a tensor of a model, where vLLM wants it written.
+
+    While vLLM reloads a model, its tensors are on the meta device, and their loaders
+    remember what is written.
+    """
+    getattr(tensor, "weight_loader", default_weight_loader)(tensor, value)

@@ -11,7 +11,6 @@ from torch import nn
 from vllm.logger import init_logger
 from vllm.model_executor.model_loader.reload.layerwise import get_layerwise_info
 from vllm.model_executor.model_loader.reload.meta import capture_layer_to_meta
-from vllm.model_executor.model_loader.weight_utils import default_weight_loader
 
 from .draft_vocabulary import (
     CheckpointTensor,
@@ -23,10 +22,11 @@ from .draft_vocabulary import (
     check_mask_shape,
     draft_argmax_to_target,
     inverse_ids,
+    pad_logits,
     read_vocabulary,
     widen_draft_logits,
-    widen_logits,
 )
+from .eagle3_slots import deliver
 
 logger = init_logger(__name__)
 
@@ -60,9 +60,9 @@ class DraftVocabularyMap(nn.Module):
             self._set_offsets(torch.zeros(sizes.draft, dtype=torch.int64))
 
     def widen(self, logits: torch.Tensor) -> torch.Tensor:
-        """`[tokens, D]` to `[tokens, T]`, see `widen_logits`."""
+        """`[tokens, D]` to `[tokens, T]`, `-inf` where no draft id maps."""
         if self.target_ids is None:
-            return widen_logits(logits, None, self._sizes.target)
+            return pad_logits(logits, self._sizes.target)
         assert self.draft_ids is not None
         return widen_draft_logits(logits, self.target_ids, self.draft_ids)
 
@@ -184,12 +184,3 @@ class DraftVocabularyMap(nn.Module):
             self.draft_ids = inverse_ids(target_ids, self._sizes.target).to(device)
         # What vLLM restores before it reloads the model layer by layer.
         get_layerwise_info(self).restore_metadata = capture_layer_to_meta(self)
-
-
-def deliver(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Write `value` into a tensor of a model, where vLLM wants it written.
-
-    While vLLM reloads a model, its tensors are on the meta device, and their loaders
-    remember what is written.
-    """
-    getattr(tensor, "weight_loader", default_weight_loader)(tensor, value)
