@@ -147,6 +147,11 @@ KNOWN: dict[str, tuple[Proof, ...]] = {
     "make build-from-source VLLM_SOURCE=~/vllm BUILD_PYTHON=~/vllm-env/bin/python": (
         _BUILD,
     ),
+    "pip download vllm==0.33.0 --no-deps --dest ~/wheels": (
+        InFile("tools/vllm_tree.py", '"pip", "download"'),
+    ),
+    "export VLLM_USE_PRECOMPILED=1 "
+    "VLLM_PRECOMPILED_WHEEL_LOCATION=$(ls ~/wheels/vllm-0.33.0-*.whl)": (_BUILD,),
     'python -c "import vllm.model_executor.models.eagle3_head as m; '
     'print(m.__file__)"': (_PATCHED,),
     "vllm-eagle3 export-patch --vllm ~/vllm --output patches": (

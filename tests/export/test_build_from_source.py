@@ -65,7 +65,12 @@ def test_the_checkout_is_patched_and_builds_itself_with_its_own_variables(
 ):
     tool = [sys.executable, REPOSITORY / "tools" / "build_from_source.py", checkout]
     tool += ["--python", sys.executable, "--wheels", tmp_path / "wheels"]
-    variables = {"VLLM_TARGET_DEVICE": "rocm", "VLLM_USE_PRECOMPILED": "1"}
+    variables = {
+        "VLLM_TARGET_DEVICE": "rocm",
+        "VLLM_USE_PRECOMPILED": "1",
+        "VLLM_PRECOMPILED_WHEEL_LOCATION": str(tmp_path / "vllm-0.33.0.whl"),
+        "VLLM_VERSION_OVERRIDE": "0.33.0",
+    }
     done = subprocess.run(
         [*tool, "--pip-arguments=--no-build-isolation --no-cache-dir"],
         env=os.environ | SOMEBODY | variables,

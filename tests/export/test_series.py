@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vllm_eagle3 import vllm_tree
-from vllm_eagle3.export import mail, series
+from vllm_eagle3.export import command, mail, series
 
 from .trees import SOMEBODY, Tree, git, installed_package
 
@@ -34,7 +34,7 @@ def patches(made, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SOMEBODY.items():
             patch.setenv(name, value)
-        mail.write(made.base, made.commits, output)
+        mail.write(made.base, made.commits, output, output)
     return sorted(output.iterdir())
 
 
@@ -126,12 +126,27 @@ def test_settings_of_the_user_do_not_bend_the_patches(made, patches, tmp_path):
         for name in SOMEBODY:
             patch.delenv(name, raising=False)
         patch.setenv("GIT_CONFIG_GLOBAL", str(settings))
-        mail.write(made.base, made.commits, output)
+        mail.write(made.base, made.commits, output, output)
     found = sorted(output.iterdir())
     assert [path.name for path in found] == [path.name for path in patches]
     for path, expected in zip(found, patches, strict=True):
         assert without_origin(path) == without_origin(expected)
     assert "From: Someone Else <else@example.org>" in found[0].read_text()
+
+
+def test_a_checkout_with_a_user_of_its_own_names_the_patches(
+    tree, tmp_path, monkeypatch
+):
+    """Set by `git config` without `--global`, and nowhere else."""
+    git(tree.root, "init", "--quiet")
+    git(tree.root, "config", "user.name", "Only Here")
+    git(tree.root, "config", "user.email", "here@example.org")
+    for name in SOMEBODY:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    written = command.export(vllm_tree.find(tree.root), tmp_path / "patches")
+    assert "From: Only Here <here@example.org>" in written[0].read_text()
 
 
 def without_origin(path: Path) -> list[str]:

@@ -3,15 +3,12 @@
 """`vllm serve` in an environment that has the fork's wheel, and no checkout of it."""
 
 import subprocess
-import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import pytest
 
 from tests.support.example import Models
-from tests.support.wheel import build, copy_sources
+from tests.support.wheel import build, copy_sources, environment
 
 from .server import MODEL_NAME, Server
 
@@ -31,15 +28,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with the wheel, and with vLLM as it is here."""
     folder = tmp_path_factory.mktemp("wheel")
     copy_sources(folder / "source")
-    wheel = build(folder / "source")
-    venv.create(folder / "env", with_pip=False, symlinks=True)
-    python = folder / "env" / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", wheel], check=True)
-    # Python does not follow what stands in the .pth files of a folder that it knows by
-    # a .pth file, so the editable installation there stays out of sight.
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "env")}))
-    (packages / "vllm_of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
+    python = environment(folder / "env", build(folder / "source", "cpu"))
     launcher = python.with_name("vllm")
     launcher.write_text(LAUNCHER.format(python=python))
     launcher.chmod(0o755)

@@ -72,7 +72,7 @@ def export(tree: vllm_tree.VllmTree, output: Path) -> list[Path]:
         raise ValueError(f"{output} is not an empty folder; name another for --output")
     made = series.compute(tree)
     with tempfile.TemporaryDirectory(prefix="vllm-eagle3-patches-") as folder:
-        mail.write(made.base, made.commits, Path(folder))
+        mail.write(made.base, made.commits, Path(folder), tree.root)
         output.mkdir(parents=True, exist_ok=True)
         return [
             Path(shutil.copy(path, output)) for path in sorted(Path(folder).iterdir())

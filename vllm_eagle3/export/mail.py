@@ -27,17 +27,20 @@ class Commit:
     files: Mapping[str, str]
 
 
-def write(base: Mapping[str, str], commits: Iterable[Commit], output: Path) -> None:
+def write(
+    base: Mapping[str, str], commits: Iterable[Commit], output: Path, tree: Path
+) -> None:
     """Writes a mail for each commit into ``output``.
 
     Args:
         base: The files that the first commit finds, as far as any commit changes them.
         output: An empty folder.
+        tree: Where git is asked for the user's name: a checkout may have its own.
 
     Raises:
         ValueError: if git is missing, or does not know its user.
     """
-    git = _Git()
+    git = _Git(tree)
     with tempfile.TemporaryDirectory(prefix="vllm-eagle3-export-") as folder:
         git.run(folder, "init", "--quiet")
         git.commit(folder, Commit("base", base))
@@ -51,12 +54,11 @@ def write(base: Mapping[str, str], commits: Iterable[Commit], output: Path) -> N
 class _Git:
     """git without the user's settings, which may bend patches, but in his name."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: Path) -> None:
         if shutil.which("git") is None:
             raise ValueError("git was not found; install it and try again")
-        done = subprocess.run(
-            ["git", "var", "GIT_AUTHOR_IDENT"], capture_output=True, text=True
-        )
+        ask = ["git", "-C", str(tree), "var", "GIT_AUTHOR_IDENT"]
+        done = subprocess.run(ask, capture_output=True, text=True)
         identity = _IDENTITY.match(done.stdout)
         if done.returncode != 0 or identity is None:
             raise ValueError(
