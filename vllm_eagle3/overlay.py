@@ -24,7 +24,7 @@ from vllm_eagle3 import (
     aliases,
     aux_layer_ids,
     config_class,
-    config_sizes,
+    config_file,
     draft_config,
     greedy,
     native,
@@ -88,6 +88,8 @@ def activate() -> None:
 
 
 def _try_to_activate() -> Outcome:
+    # Also where the plugin is off, for others of them may be set as well.
+    switches.make_known(OFF_SWITCH, greedy.OFF_SWITCH, native.OFF_SWITCH)
     if switches.is_set(OFF_SWITCH):
         return Outcome(False, f"switched off by {OFF_SWITCH}", wanted=False)
     folder = subtree.models_folder()
@@ -117,9 +119,12 @@ def _shadowing_reason(folder: Path) -> str | None:
     for path in package.__path__:
         if Path(path).resolve() != folder:
             stock |= subtree.module_names(Path(path))
-    hidden = subtree.module_names(folder) & stock
+    own = subtree.module_names(folder)
+    hidden = own & stock
     if hidden == set(subtree.REPLACED):
         return None
+    if hidden == own:
+        return "this vLLM was built with the fork's patches, and has the files itself"
     difference = ", ".join(sorted(hidden ^ set(subtree.REPLACED)))
     return (
         "the model files of this vLLM are laid out differently than expected "
@@ -161,7 +166,7 @@ def _apply(folder: Path) -> None:
             lambda _: _announce(_outcome),
         )
         speculative_config.watch(
-            undo, before=[config_sizes.check_sizes], after=[greedy.decide, ranks.mark]
+            undo, before=[config_file.check], after=[greedy.decide, ranks.mark]
         )
         ranks.watch(undo)
         native.load()

@@ -3,21 +3,26 @@
 """Environment variables that turn parts of the fork off."""
 
 import os
+from functools import partial
 
 _OFF = ("", "0", "false", "no", "off")
 
 
 def is_set(variable: str) -> bool:
-    """Tells whether the user has set a switch, to anything but a word for no.
+    """Tells whether the user has set a switch, to anything but a word for no."""
+    return os.environ.get(variable, "").strip().lower() not in _OFF
+
+
+def make_known(*variables: str) -> None:
+    """Tells vLLM about the switches that the user has set.
 
     vLLM complains about variables beginning with VLLM_ that it does not know, and
-    refuses to start with --fail-on-environ-validation; so it is told about a switch,
-    but only where it is set: known variables are part of vLLM's compile cache keys.
+    refuses to start with --fail-on-environ-validation. It looks after it has loaded the
+    plugins and before it makes a config. Known variables are part of its compile cache
+    keys, so those that are not set stay unknown.
     """
-    value = os.environ.get(variable)
-    if value is None:
-        return False
     from vllm.envs import environment_variables
 
-    environment_variables.setdefault(variable, lambda: os.environ.get(variable))
-    return value.strip().lower() not in _OFF
+    for variable in variables:
+        if variable in os.environ:
+            environment_variables.setdefault(variable, partial(os.getenv, variable))

@@ -3,10 +3,13 @@
 """Greedy drafting goes through `get_top_tokens` by default, and only where it may."""
 
 import importlib
+import inspect
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -73,7 +76,7 @@ def test_adaptive_verification_stays_with_whole_logits(make_draft):
     assert getattr(config, OPTION) is False
 
 
-@pytest.mark.parametrize("scale", [0, 0.0, -1.0])
+@pytest.mark.parametrize("scale", [0, 0.0, -1.0, "2"])
 def test_where_scaling_turns_the_order_it_stays_off(make_draft, scale):
     """vLLM's reduction refuses such a scale at the first request."""
     assert decided(make_draft(logit_scale=scale)) is False
@@ -98,6 +101,32 @@ def test_drafts_of_another_class_are_left_alone(make_draft, monkeypatch):
     (name, *_) = config.draft_model_config.architectures
     monkeypatch.setitem(models, name, models["LlamaForCausalLM"])
     assert not greedy.drafts_by_local_argmax(config)
+
+
+@pytest.mark.parametrize(
+    "architectures, served",
+    [
+        (["Eagle3LlamaForCausalLM"], True),
+        (["Eagle3LlamaForCausalLM", "LlamaForCausalLM"], True),
+        (["LlamaForCausalLM", "Eagle3LlamaForCausalLM"], False),
+        (["NoSuchModel", "Eagle3LlamaForCausalLM"], True),
+        (["NoSuchModel"], False),
+        ([], False),
+    ],
+)
+def test_the_first_class_that_vllm_knows_serves_a_draft(architectures, served):
+    draft = SimpleNamespace(architectures=architectures)
+    assert greedy.is_served_by_the_fork(draft) is served
+    assert not greedy.is_served_by_the_fork(None)
+
+
+def test_arguments_are_known_by_name_however_they_are_given():
+    signature = inspect.signature(lambda one, two=2, *, three=3: None)
+    by_name = speculative_config._by_name
+    assert by_name(signature, (7, 8), {"three": 9}) == {"one": 7, "two": 8, "three": 9}
+    assert by_name(signature, (7,), {}) == {"one": 7}
+    # The constructor itself says what is wrong.
+    assert by_name(signature, (), {"no_such": 1}) == {"no_such": 1}
 
 
 def test_drafting_of_another_method_is_left_alone(make_draft):
@@ -147,18 +176,8 @@ def log_with_choice(draft: Path, choice: bool) -> list[str]:
 
 @pytest.mark.parametrize("value, expected", [("1", False), ("on", False), ("0", True)])
 def test_the_off_switch_leaves_it_to_vllm(clean_vllm, make_draft, value, expected):
-    found = clean_vllm(
-        decide_and_list_complaints, make_draft(), env={OFF_SWITCH: value}
-    )
-    assert found == (expected, [])
-
-
-def decide_and_list_complaints(draft: Path) -> tuple[bool, list[str]]:
-    """What is decided, and what vLLM says of variables that it does not know."""
-    decided(draft, **{OPTION: False})
-    log = LogLines.attach()
-    complaints = [line for line in log.lines if line.startswith("WARNING")]
-    return decided(draft), [line for line in complaints if OFF_SWITCH in line]
+    found = clean_vllm(decided, make_draft(), env={OFF_SWITCH: value})
+    assert found is expected
 
 
 def test_without_the_overlay_it_is_as_in_vllm(clean_vllm, make_draft):
@@ -167,10 +186,12 @@ def test_without_the_overlay_it_is_as_in_vllm(clean_vllm, make_draft):
 
 
 def test_it_can_be_taken_back(clean_vllm, make_draft):
-    assert clean_vllm(decide_within_and_after, make_draft()) == (True, False)
+    within, after, calls = clean_vllm(decide_within_and_after, make_draft())
+    assert (within, after) == (True, False)
+    assert calls and set(calls) == {1}, "it was watched twice"
 
 
-def decide_within_and_after(draft: Path) -> tuple[bool, bool]:
+def decide_within_and_after(draft: Path) -> tuple[bool, bool, list[int]]:
     logging.disable()
     from vllm_eagle3 import overlay
 
@@ -178,8 +199,15 @@ def decide_within_and_after(draft: Path) -> tuple[bool, bool]:
         # The plugin as a whole stays out; only this change is looked at.
         patch.setenv("VLLM_EAGLE3_DISABLE", "1")
         overlay.activate()
-        speculative_config.watch(undo, after=[greedy.decide])
-        speculative_config.watch(undo, after=[greedy.decide])
+        made: list[Any] = []
+        for _ in range(2):
+            speculative_config.watch(undo, after=[greedy.decide, note_in(made)])
         within = decided(draft)
         undo.close()
-        return within, decided(draft)
+        # Kept alive, so that no two have one id.
+        calls = Counter(map(id, made))
+        return within, decided(draft), list(calls.values())
+
+
+def note_in(made: list[Any]) -> Callable[[Any, Any], None]:
+    return lambda config, given: made.append(config)

@@ -90,17 +90,31 @@ def test_vllms_own_allow_list_can_name_the_plugin(clean_vllm):
     assert seen["folders"] == {str(FORK)}
 
 
-@pytest.mark.parametrize("switch", [{}, {"VLLM_EAGLE3_DISABLE": "1"}])
-def test_vllm_accepts_the_environment_that_the_plugin_leaves(clean_vllm, switch):
-    """`vllm serve --fail-on-environ-validation` rejects variables it does not know."""
-    clean_vllm(validate_environment, env=switch)
+SWITCHES = (
+    "VLLM_EAGLE3_DISABLE",
+    "VLLM_EAGLE3_DISABLE_LOCAL_ARGMAX",
+    "VLLM_EAGLE3_DISABLE_NATIVE",
+)
 
 
-def validate_environment() -> None:
+@pytest.mark.parametrize("switches", [(), *zip(SWITCHES, strict=True), SWITCHES])
+def test_vllm_accepts_the_environment_that_the_plugin_leaves(clean_vllm, switches):
+    """`vllm serve --fail-on-environ-validation` rejects variables it does not know.
+
+    Those that are not set stay unknown: they would change the keys of compiled code.
+    """
+    env = dict.fromkeys(switches, "1")
+    assert clean_vllm(validate_environment, env=env) == sorted(switches)
+
+
+def validate_environment() -> list[str]:
+    from vllm import envs
     from vllm.platforms import current_platform
 
     load_plugins()
+    # Before a config is made, as vLLM does.
     current_platform.validate_environ(hard_fail=True)
+    return sorted(name for name in envs.environment_variables if "EAGLE3" in name)
 
 
 def distribution(folder: Path, name: str, version: str) -> str:
@@ -158,6 +172,21 @@ def test_hiding_another_file_of_vllm_keeps_stock_with_one_warning(clean_vllm, tm
     (line,) = seen["log"]
     assert line.startswith("WARNING")
     assert "differ in: llama" in line
+
+
+def test_a_vllm_that_was_built_with_the_patches_keeps_its_files(clean_vllm, tmp_path):
+    patched = changed_fork(tmp_path, "")
+    seen = clean_vllm(load_plugins_beside, patched)
+    assert seen["search_path"] == [seen["stock"], patched]
+    (line,) = seen["log"]
+    assert "this vLLM was built with the fork's patches" in line
+
+
+def load_plugins_beside(folder: str) -> dict[str, Any]:
+    import vllm.model_executor.models as package
+
+    package.__path__.append(folder)
+    return load_plugins()
 
 
 def test_an_unforeseen_error_keeps_stock_and_does_not_escape(clean_vllm):
