@@ -28,11 +28,15 @@ LATEST = "latest"
 
 _KEPT = (".py", ".json", ".jinja")
 _VERSION = re.compile(r"\d[\w.+!-]*")
-# One wheel for all machines: only its Python files are wanted.
+# One wheel for all machines: only its Python files are wanted. pip passes over, without
+# a word, a newer release whose wheel is for a platform that is not named here, so all
+# glibc from that of vLLM's first wheels on are.
+_GLIBC = range(17, 60)
+_PLATFORMS = ("manylinux2014", *(f"manylinux_2_{minor}" for minor in _GLIBC))
 _ANY_MACHINE = (
     *("--only-binary", ":all:", "--no-deps"),
     *("--implementation", "cp", "--python-version", "3.11", "--abi", "abi3"),
-    *("--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_31_x86_64"),
+    *(f"--platform={name}_x86_64" for name in _PLATFORMS),
 )
 
 

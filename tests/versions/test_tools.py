@@ -6,9 +6,12 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+
+from tools import vllm_tree
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -57,3 +60,26 @@ def test_a_word_that_is_no_version_is_a_users_mistake(trees):
     assert done.returncode == 2
     assert done.stderr.startswith("test_vllm: 'newest' is no version")
     assert done.stderr.count("\n") == 1
+
+
+def release(folder: Path, version: str, platform: str) -> None:
+    """Puts a wheel there that has what a tree of vLLM is told by."""
+    info = f"vllm-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n"
+    name = f"vllm-{version}-cp38-abi3-{platform}.whl"
+    with zipfile.ZipFile(folder / name, "w") as wheel:
+        wheel.writestr("vllm/__init__.py", "")
+        wheel.writestr(f"{info}/METADATA", metadata)
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def test_the_newest_release_is_found_whatever_linux_it_is_for(tmp_path, monkeypatch):
+    """pip would take an older one, and nobody would see that something has moved."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    release(tmp_path, "98.0", "manylinux_2_28_x86_64")
+    release(tmp_path, "98.1", "manylinux2014_x86_64")
+    release(tmp_path, "98.2", "manylinux_2_41_x86_64")
+    assert vllm_tree.fetch("latest", tmp_path / "cache").name == "vllm-98.2"
+    assert vllm_tree.fetch("98.1", tmp_path / "cache").name == "vllm-98.1"

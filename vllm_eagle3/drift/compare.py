@@ -115,7 +115,8 @@ def _gone(tree: Tree, name: str) -> str:
 
 def _places(tree: Tree, name: str) -> Iterator[str]:
     """Finds the modules that define a class or function of this name."""
-    heads = tuple(f"{word} {name}{end}" for word in ("class", "def") for end in "(:")
+    words = ("class", "def", "async def")
+    heads = tuple(f"{word} {name}{end}" for word in words for end in "(:")
     for path in tree.package.rglob("*.py"):
         text = path.read_text("utf-8", errors="replace")
         if any(text.startswith(head) or f"\n{head}" in text for head in heads):

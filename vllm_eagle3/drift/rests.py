@@ -16,7 +16,6 @@ REBIND = "vllm_eagle3/rebind.py"
 OVERLAY = "vllm_eagle3/overlay.py"
 GREEDY = "vllm_eagle3/greedy.py"
 AUX_LAYER_IDS = "vllm_eagle3/aux_layer_ids.py"
-CONFIG_CLASS = "vllm_eagle3/config_class.py"
 SPECULATORS = "vllm_eagle3/speculators_keys.py"
 RANKS = "vllm_eagle3/ranks.py"
 
@@ -105,15 +104,13 @@ NAMES = (
         GREEDY,
         "decides whether it may be set",
     ),
-    Rest(
-        "vllm.config.speculative:SpeculativeConfig.use_heterogeneous_vocab",
-        GREEDY,
-        "decides whether it may be set",
-    ),
-    Rest(
-        "vllm.config.speculative:SpeculativeConfig.draft_model_config",
-        CONFIG_CLASS,
-        "holds the draft's config",
+    *(
+        Rest(
+            "vllm.config.speculative:SpeculativeConfig.draft_model_config",
+            file,
+            "holds the draft's config",
+        )
+        for file in (GREEDY, RANKS)
     ),
 )
 
