@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import vllm
 
+from tests.drift.made_up import write_tree
 from vllm_eagle3 import subtree, versions
 from vllm_eagle3.drift import rests, table
 from vllm_eagle3.drift.tree import Tree
@@ -136,8 +137,116 @@ def test_what_it_rests_on_by_hand_says_why():
     assert [rest.name for rest in by_hand if NAMES[rest.name].why != rest.why] == []
 
 
+def test_a_name_by_hand_stands_in_the_file_that_it_matters_to():
+    """Else the file has long done without it, and drift would name it all the same."""
+    root = Path(subtree.__file__).parents[1]
+    assert [
+        (rest.name, rest.file)
+        for rest in rests.NAMES
+        if re.split(r"[:.]", rest.name)[-1] not in (root / rest.file).read_text()
+    ] == []
+
+
 def test_an_import_that_a_version_lacks_stops_the_derivation(monkeypatch):
     rest = rests.Rest("vllm.config:NoSuchConfig", rests.GREEDY, "a test")
     monkeypatch.setattr(rests, "NAMES", (rest,))
     with pytest.raises(ValueError, match="vLLM 0.1 has no vllm.config:NoSuchConfig"):
         table.derive({"0.1": TREE})
+
+
+USER = """\
+from vllm.z import Base, made
+from vllm.a import called
+from vllm.a import both as alias
+import vllm.a as a
+
+class Own(Base): ...
+called(1, way=2)
+a.replaced = 1
+alias.sometimes
+"""
+ONE = {
+    "a.py": """\
+        def called(a): ...
+        def replaced(): return 1
+        class both:
+            sometimes = 1
+        """,
+    "z.py": "class Base:\n    def __init__(self, a): ...\ndef made(): ...",
+    "whole.py": "one = 1",
+    "model_executor/models/old.py": "class Old:\n    def load(self): return 1",
+}
+OTHER = ONE | {
+    "a.py": """\
+        def called(a, way=1): ...
+        def replaced(): return 2
+        class both: ...
+        """,
+    "whole.py": "one = 2",
+    "model_executor/models/old.py": "class Old:\n    def load(self): return 2",
+}
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch) -> dict[str, Tree]:
+    """Two versions of a vLLM, and a fork of one file that uses them."""
+    (tmp_path / "user.py").write_text(USER)
+    own = [(tmp_path / "user.py", "user.py", "vllm_eagle3")]
+    monkeypatch.setattr(table, "own_files", lambda: own)
+    by_hand = {
+        "BEHAVIOUR": ("vllm.z:made", "what it does"),
+        "NAMES": ("vllm.z:Base", "a name"),
+        "REPLACED": ("model_executor/models/old.py", "replaced"),
+        "REFERENCES": ("whole.py", "compared"),
+    }
+    for group, (name, why) in by_hand.items():
+        rest = rests.Rest(name, f"{group}.py", why)
+        monkeypatch.setattr(rests, group, (rest,))
+    return {
+        "1.0": Tree(write_tree(tmp_path / "1.0", ONE)),
+        "2.0": Tree(write_tree(tmp_path / "2.0", OTHER)),
+    }
+
+
+def test_all_versions_have_their_say(made_up):
+    made = table.derive(made_up)
+    assert made.versions == ("1.0", "2.0")
+    entries = {entry.name: entry for entry in made.entries}
+    stated = {name: (e.facts, len(e.bodies)) for name, e in entries.items()}
+    old = "model_executor/models/old.py"
+    assert list(stated.items()) == [
+        (old, (("file",), 2)),
+        ("vllm.a:", (("module",), 0)),
+        ("vllm.a:.replaced", (("function()",), 2)),
+        ("vllm.a:both", (("class",), 0)),
+        ("vllm.a:both.sometimes", (("attribute", "absent"), 0)),
+        ("vllm.a:called", (("function(a)", "function(a, way=1)"), 0)),
+        ("vllm.model_executor.models.old:Old.load", (("function(self)",), 2)),
+        ("vllm.z:Base", (("class(self, a)",), 0)),
+        ("vllm.z:made", (("function()",), 1)),
+        ("whole.py", (("file",), 2)),
+    ]
+    assert entries["vllm.z:made"].files == ("BEHAVIOUR.py", "user.py")
+    assert entries["vllm.z:Base"].files == ("NAMES.py", "user.py")
+    assert (entries[old].files, entries[old].why) == (("REPLACED.py",), "replaced")
+    assert entries["vllm.z:made"].why == "what it does"
+    assert [name for name, entry in entries.items() if entry.called] == [
+        "vllm.a:called",
+        "vllm.z:Base",
+    ]
+
+
+@pytest.mark.parametrize("file, gone", [("a.py", "vllm.a:called"), ("z.py", "made")])
+def test_what_is_surely_needed_and_missing_is_said(made_up, file, gone):
+    path = made_up["2.0"].package / file
+    path.write_text(path.read_text().replace(f"def {gone.rpartition(':')[2]}", "def o"))
+    with pytest.raises(ValueError, match=f"vLLM 2.0 has no .*{gone}.*user.py needs"):
+        table.derive(made_up)
+
+
+def test_what_is_written_is_read_again(made_up, tmp_path):
+    made = table.derive(made_up)
+    made.save(tmp_path / "table.json")
+    assert table.Table.load(tmp_path / "table.json") == made
+    lines = (tmp_path / "table.json").read_text().splitlines()
+    assert len(lines) == len(made.entries) + 3  # one for each, and what is around

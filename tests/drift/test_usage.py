@@ -26,6 +26,7 @@ def read(tmp_path):
         ("import vllm.config", Use("vllm.config", "", "", IMPORTED)),
         ("import vllm.config as c\nc.Held", Use("vllm.config", "", "Held", IMPORTED)),
         ("from vllm.config import A as B", Use("vllm.config", "A", "", IMPORTED)),
+        ("from vllm.x import A as B\nB.b", Use("vllm.x", "A", "b", IMPORTED)),
         ("from .llama import A", Use(f"{MODELS}.llama", "A", "", IMPORTED)),
         (
             "def f():\n from vllm.x import A\n return A.b",
@@ -48,6 +49,10 @@ def read(tmp_path):
         ),
         (
             "from vllm.x import A\ndef f(a: A | None): return a.b",
+            Use("vllm.x", "A", "b", IMPORTED),
+        ),
+        (
+            "from vllm.x import A\ndef f(*, a: A): return a.b",
             Use("vllm.x", "A", "b", IMPORTED),
         ),
         ("from vllm.x import A\nA.b = 1", Use("vllm.x", "A", "b", PATCHED)),

@@ -26,7 +26,7 @@ TEXT = textwrap.dedent("""\
 
     class Model:
         def __init__(self):
-            self.offsets = None
+            self.offsets = self.other
 
         def load(self, names):
             for name in names:
@@ -36,6 +36,8 @@ TEXT = textwrap.dedent("""\
                     # Another.
                     name = name.upper()
                     use(name)
+                if "map" not in name:
+                    pass
     """)
 
 

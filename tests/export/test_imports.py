@@ -71,6 +71,7 @@ def test_vllm_and_the_neighbours_stand_in_groups_of_their_own():
         "import torch\n\nX = 1\n",
         "from vllm.config import VllmConfig\n\n\ndef f():\n    pass\n",
         "import re\n\nimport torch\n\nfrom .drafts import load\n\nX = 1\n",
+        "import vllm_extension\n\nfrom vllm.config import VllmConfig\n\nX = 1\n",
     ],
 )
 def test_what_is_in_order_stays(text):

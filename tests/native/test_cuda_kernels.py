@@ -67,11 +67,12 @@ def test_all_sizes(kernels, dtype, tokens, draft, target):
 
 
 @in_every_dtype
-@pytest.mark.parametrize("segments", [2, 7])
+@pytest.mark.parametrize("segments", [2, 7, 40])
 def test_blocks_share_a_row(kernels, dtype, segments):
-    """Also more of them than there are packs to read."""
+    """Also more of them than there are packs to read, or threads in a warp."""
     for width in (17, 1100):
         logits = random_logits(2, width, dtype)
+        logits[1, -1] = 9
         check_argmax(kernels, at_the_start_of_memory(logits), segments)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vllm_eagle3 import cli, status, subtree
+from vllm_eagle3 import cli, status, subtree, versions
 
 COMMAND = Path(sys.executable).with_name("vllm-eagle3")
 
@@ -29,12 +29,20 @@ def line(output: str, label: str) -> str:
     return found.removeprefix(label).strip()
 
 
+def expected_combination() -> str:
+    """What the table of versions says of the vLLM that these tests run with."""
+    here = versions.base(versions.vllm_version() or "")
+    (extent,) = [known.extent for known in versions.SUPPORTED if known.vllm == here]
+    return "tested" if extent == "everything" else f"tested in part ({extent})"
+
+
 def test_the_installed_command_reports_an_active_overlay():
     done = subprocess.run([COMMAND, "status"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert line(done.stdout, "vllm-eagle3") == metadata.version("vllm-eagle3")
+    assert line(done.stdout, "vLLM") == versions.vllm_version()
     assert line(done.stdout, "torch") == metadata.version("torch")
-    assert line(done.stdout, "combination") == "tested"
+    assert line(done.stdout, "combination") == expected_combination()
     assert line(done.stdout, "overlay") == "active"
     for name in subtree.REPLACED:
         assert str(subtree.models_folder() / f"{name}.py") in done.stdout
@@ -59,10 +67,12 @@ def test_an_inactive_overlay_is_reported_with_its_reason(
 
 
 def test_a_missing_vllm_is_reported(monkeypatch, capsys):
+    """And a missing torch with it."""
     monkeypatch.setattr(status.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(status.versions, "installed", lambda name: None)
     assert cli.main(["status"]) == 1
     output = capsys.readouterr().out
-    assert line(output, "vLLM") == "not installed"
+    assert line(output, "vLLM") == line(output, "torch") == "not installed"
     assert line(output, "reason") == "vLLM is not installed in this environment"
 
 

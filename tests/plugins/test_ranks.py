@@ -43,6 +43,14 @@ def test_ranks_that_all_have_the_overlay_pass(store):
     ranks.check_notes(store, 3)
 
 
+def test_ranks_of_one_version_on_different_machines_pass(store, monkeypatch):
+    for rank in range(2):
+        host = f"node{rank}"
+        monkeypatch.setattr(ranks.socket, "gethostname", lambda host=host: host)
+        ranks.leave_note(store, rank)
+    ranks.check_notes(store, 2)
+
+
 @pytest.mark.parametrize(
     "present, said",
     [
@@ -70,6 +78,31 @@ def test_a_rank_that_is_late_is_waited_for(store):
     late.start()
     ranks.check_notes(store, 2, patience_s=30)
     late.join()
+
+
+class Silent:
+    """A store in which rank 0 alone has left its note."""
+
+    def __init__(self) -> None:
+        self.waits: list[tuple[list[str], timedelta]] = []
+
+    def wait(self, keys: list[str], timeout: timedelta) -> None:
+        self.waits.append((keys, timeout))
+        raise RuntimeError("wait timeout")
+
+    def check(self, keys: list[str]) -> bool:
+        return keys == [ranks._key(0)]
+
+    def get(self, key: str) -> bytes:
+        return ranks._who().encode()
+
+
+@pytest.mark.parametrize("given, waited", [(0.05, 0.05), (None, ranks.PATIENCE_S)])
+def test_all_ranks_are_waited_for_so_long_and_no_longer(given, waited):
+    store: Any = Silent()
+    with pytest.raises(ValueError, match="inactive on rank 1 of the 2 ranks"):
+        ranks.check_notes(store, 2, given)
+    assert store.waits == [([ranks._key(0), ranks._key(1)], timedelta(seconds=waited))]
 
 
 def leave_a_late_note(port: int) -> None:
@@ -159,23 +192,62 @@ def test_a_config_of_another_method_goes_anywhere(clean_vllm, draft):
     assert method == "ngram"
 
 
-def test_a_config_that_was_made_without_the_overlay_is_refused(
-    draft, store, monkeypatch
-):
-    """The overlay is on all ranks, and off where the engine was started."""
+@pytest.fixture
+def meet(monkeypatch, store) -> Callable[..., None]:
+    """`meet(config, world=2)` as rank 0, which no other rank joins."""
     from vllm.config import set_current_vllm_config
 
-    config = engine_config(draft)
-    del vars(config.speculative_config)[ranks._MADE_BY]
+    monkeypatch.setattr(ranks, "PATIENCE_S", 0.05)
     monkeypatch.setattr(dist, "is_initialized", lambda: True)
-    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
     monkeypatch.setattr(dist, "get_rank", lambda: 0)
     monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: store)
-    with (
-        set_current_vllm_config(config),
-        pytest.raises(ValueError, match="serves this draft, but its config comes from"),
-    ):
-        ranks._meet_other_ranks()
+
+    def meet(config: Any, world: int = 2) -> None:
+        monkeypatch.setattr(dist, "get_world_size", lambda: world)
+        with set_current_vllm_config(config):
+            ranks._meet_other_ranks()
+
+    return meet
+
+
+def test_a_config_that_was_made_without_the_overlay_is_refused(draft, meet):
+    """The overlay is on all ranks, and off where the engine was started."""
+    config = engine_config(draft)
+    with pytest.raises(ValueError, match="missing or inactive on rank 1"):
+        meet(config)
+    del vars(config.speculative_config)[ranks._MADE_BY]
+    with pytest.raises(ValueError, match="serves this draft, but its config comes"):
+        meet(config)
+
+
+def test_one_rank_alone_has_nobody_to_agree_with(draft, meet, store):
+    config = engine_config(draft)
+    del vars(config.speculative_config)[ranks._MADE_BY]
+    meet(config, world=1)
+    assert not store.check([ranks._key(0)])
+
+
+def test_ranks_need_not_agree_on_what_the_fork_does_not_serve(
+    draft, meet, store, monkeypatch
+):
+    """No draft, one of another method, one of another class; it says that it is here.
+
+    Others may see the draft otherwise, and look for this rank.
+    """
+    from vllm.model_executor.models.registry import ModelRegistry
+
+    config = engine_config(draft)
+    speculative = config.speculative_config
+    (name, *_) = speculative.draft_model_config.architectures
+    with monkeypatch.context() as patch:
+        models = ModelRegistry.models
+        patch.setitem(models, name, models["LlamaForCausalLM"])
+        meet(config)
+    assert store.check([ranks._key(0)])
+    speculative.method = "dflash"
+    meet(config)
+    config.speculative_config = None
+    meet(config)
 
 
 def test_a_config_can_be_copied(draft):
