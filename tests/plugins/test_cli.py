@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugins.clean_process import stock_folder
 from vllm_eagle3 import cli, status, subtree, versions
 
 COMMAND = Path(sys.executable).with_name("vllm-eagle3")
@@ -62,7 +63,7 @@ def test_an_inactive_overlay_is_reported_with_its_reason(
     assert code == 1
     assert line(output, "overlay") == "inactive"
     assert reason in line(output, "reason")
-    assert "site-packages/vllm/model_executor/models/llama_eagle3.py" in output
+    assert f"{stock_folder()}/llama_eagle3.py" in output
     assert str(subtree.models_folder()) not in output
 
 

@@ -4,7 +4,7 @@
 
 vLLM caches what it finds out about a model class under the hash of the *stock*
 file, overlay or not. So whichever of the two it inspected first, the answers must
-fit the other.
+fit the other: all that it reads of a draft.
 """
 
 import dataclasses
@@ -29,6 +29,9 @@ ARCHITECTURES = {
     "Eagle3DeepseekV2ForCausalLM": "deepseek_eagle3",
     "Eagle3DeepseekV3ForCausalLM": "deepseek_eagle3",
 }
+
+# From 0.33 on vLLM takes note of it, and reads it of targets alone (LoRAConfig).
+NOT_READ_OF_DRAFTS = {"supports_lora"}
 
 
 def model_infos() -> dict[str, dict[str, Any]]:
@@ -55,7 +58,9 @@ def fork():
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_class_has_the_interface_of_the_stock_class(architecture, stock, fork):
     assert stock[architecture]["file"] != fork[architecture]["file"]
-    assert fork[architecture]["info"] == stock[architecture]["info"]
+    ours, theirs = fork[architecture]["info"], stock[architecture]["info"]
+    different = {key for key in ours.keys() | theirs if ours[key] != theirs[key]}
+    assert different <= NOT_READ_OF_DRAFTS
 
 
 def test_these_are_all_names_that_vllm_serves_with_the_three_files(clean_vllm):

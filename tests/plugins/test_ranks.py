@@ -4,6 +4,7 @@
 
 import copy
 import multiprocessing
+import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -282,6 +283,8 @@ def be_a_rank(rank: int, folder: Path, said: Any) -> None:
 
     load_general_plugins()
     ranks.PATIENCE_S = 2.0
+    # vLLM's CPU worker sets it, and names shared memory by it.
+    os.environ["VLLM_DIST_IDENT"] = folder.name
     config = engine_config(folder / f"draft{rank}", engine={"tensor_parallel_size": 2})
     dist.init_process_group(
         "gloo",
