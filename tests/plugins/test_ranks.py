@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -263,8 +264,11 @@ def ranks_of_two(folder: Path, switches: list[dict[str, str]]) -> list[str]:
     """Lets two ranks meet; returns what each of them said, empty if it was content."""
     context = multiprocessing.get_context("forkserver")
     said = context.SimpleQueue()
+    engine = uuid.uuid4().hex
     processes = [
-        context.Process(target=call, args=(switch, be_a_rank, rank, folder, said))
+        context.Process(
+            target=call, args=(switch, be_a_rank, rank, engine, folder, said)
+        )
         for rank, switch in enumerate(switches)
     ]
     for process in processes:
@@ -275,7 +279,7 @@ def ranks_of_two(folder: Path, switches: list[dict[str, str]]) -> list[str]:
     return [answers[rank] for rank in range(2)]
 
 
-def be_a_rank(rank: int, folder: Path, said: Any) -> None:
+def be_a_rank(rank: int, engine: str, folder: Path, said: Any) -> None:
     """What a worker of vLLM does before it loads a model."""
     from vllm.config import set_current_vllm_config
     from vllm.distributed import parallel_state
@@ -283,8 +287,9 @@ def be_a_rank(rank: int, folder: Path, said: Any) -> None:
 
     load_general_plugins()
     ranks.PATIENCE_S = 2.0
-    # vLLM's CPU worker sets it, and names shared memory by it.
-    os.environ["VLLM_DIST_IDENT"] = folder.name
+    # vLLM's CPU worker sets it, and names shared memory by it. What an interrupted run
+    # of this test left behind must not be in the way.
+    os.environ["VLLM_DIST_IDENT"] = engine
     config = engine_config(folder / f"draft{rank}", engine={"tensor_parallel_size": 2})
     dist.init_process_group(
         "gloo",

@@ -17,6 +17,10 @@ class DeepseekEagle3DecoderLayer(Eagle3DecoderLayer):
     mlp_class = DeepseekV2MLP
     rope_types = LATENT_TYPES
 
+    @classmethod
+    def rotary_head_size(cls, draft: Eagle3DraftConfig) -> int:
+        return draft.family_size("qk_rope_head_dim")
+
     def build_attention(self, site: LayerSite) -> DeepseekV2MLAAttention:
         draft = site.draft
         return DeepseekV2MLAAttention(
@@ -31,9 +35,6 @@ class DeepseekEagle3DecoderLayer(Eagle3DecoderLayer):
             input_size=site.attention_input_size,
             **site.attention_arguments,
         )
-
-    def rotary_head_size(self, draft: Eagle3DraftConfig) -> int:
-        return draft.family_size("qk_rope_head_dim")
 
     def attend(
         self, positions: torch.Tensor, attention_input: torch.Tensor

@@ -50,6 +50,7 @@ class Eagle3Model(nn.Module):
         prefix: str = "",
     ) -> None:
         super().__init__()
+        layer_class.check_rope(draft)
         self.draft = draft
         self.embed_tokens = VocabParallelEmbedding(
             draft.vocabulary.embeddable,

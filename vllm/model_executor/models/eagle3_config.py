@@ -4,10 +4,11 @@
 
 Exporters spell the same fact in different places (top level, nested in
 `eagle_config`, or not at all). `Eagle3DraftConfig.resolve` is the one reader; the
-models build from the frozen result and read no config themselves. Rope, head size and
-MLA's ranks stay in `hf_config`, which the families hand to vLLM's own attention layers.
+models build from the frozen result and read no config themselves. vLLM's own attention
+layers read rope, head size and MLA's ranks from `hf_config`, which they are handed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from .eagle3_aux_states import AuxHiddenStates
 from .eagle3_config_keys import ConfigKeys, positive_number
 from .eagle3_layer_config import DecoderLayerConfig
 from .eagle3_parallel import mask_token_id
-from .eagle3_rope import check_rope, settle_rope
+from .eagle3_rope import check_rope, check_rope_reaches, settle_rope
 from .eagle3_sizes import SIZES, TARGET_VOCABULARY, check_sizes
 
 
@@ -30,6 +31,7 @@ class Eagle3DraftConfig:
     Attributes:
         hf_config: the draft's config as vLLM read it.
         layer: sizes of attention and MLP.
+        rope: parameters of rope, those that `hf_config` has too.
         vocabulary: the sizes `T`, `C` and `D`.
         hidden_size: width of the draft's hidden states.
         target_hidden_size: width of one auxiliary hidden state.
@@ -55,6 +57,7 @@ class Eagle3DraftConfig:
 
     hf_config: Any
     layer: DecoderLayerConfig
+    rope: Mapping[str, Any]
     vocabulary: VocabularySizes
     hidden_size: int
     target_hidden_size: int
@@ -113,8 +116,9 @@ class Eagle3DraftConfig:
         target = vllm_config.model_config
         hf_config = speculative.draft_model_config.hf_config
         keys = ConfigKeys(hf_config)
-        _check_sizes(keys, target.get_vocab_size())
-        settle_rope(hf_config)
+        _check_stated(keys, target.get_vocab_size())
+        rope = settle_rope(hf_config)
+        check_rope_reaches(rope, target.max_model_len)
         target_layers = target.get_total_num_hidden_layers()
         num_layers = _num_layers(keys, target_layers)
         use_aux = _use_aux_hidden_state(keys, vllm_config)
@@ -123,6 +127,7 @@ class Eagle3DraftConfig:
             layer=DecoderLayerConfig.resolve(
                 keys, num_layers=num_layers, served_length=target.max_model_len
             ),
+            rope=rope,
             vocabulary=VocabularySizes.resolve(
                 target=target.get_vocab_size(),
                 embedded=keys.required_count("vocab_size"),
@@ -157,7 +162,7 @@ class Eagle3DraftConfig:
         )
 
 
-def _check_sizes(keys: ConfigKeys, target_vocabulary: int) -> None:
+def _check_stated(keys: ConfigKeys, target_vocabulary: int) -> None:
     stated = {key: keys.top(key) for key in (*SIZES, "rope_parameters")}
     check_sizes(stated | {TARGET_VOCABULARY: target_vocabulary})
     check_rope(stated)

@@ -66,8 +66,6 @@ class Eagle3DecoderLayer(nn.Module):
         draft = site.draft
         self.is_first = site.index == 0
         self.norm_before_residual = draft.norm_before_residual
-        rope = getattr(draft.hf_config, "rope_parameters", None)
-        check_rope_fits(rope, self.rope_types, self.rotary_head_size(draft))
         self.self_attn = self.build_attention(site)
         self.mlp = self.mlp_class(
             hidden_size=draft.hidden_size,
@@ -82,13 +80,23 @@ class Eagle3DecoderLayer(nn.Module):
         if self.is_first:
             self.hidden_norm = rms_norm(draft)
 
+    @classmethod
+    def check_rope(cls, draft: Eagle3DraftConfig) -> None:
+        """Refuse rope that the family's attention cannot compute.
+
+        Raises:
+            ValueError: as `check_rope_fits` does.
+        """
+        check_rope_fits(draft.rope, cls.rope_types, cls.rotary_head_size(draft))
+
+    @classmethod
+    def rotary_head_size(cls, draft: Eagle3DraftConfig) -> int:
+        """Features of a query head that rope may turn."""
+        return draft.layer.head_dim or draft.hidden_size // draft.layer.num_heads
+
     def build_attention(self, site: LayerSite) -> nn.Module:
         """Attention from `site.attention_input_size` to `hidden` features."""
         raise NotImplementedError
-
-    def rotary_head_size(self, draft: Eagle3DraftConfig) -> int:
-        """Features of a query head that rope may turn."""
-        return draft.layer.head_dim or draft.hidden_size // draft.layer.num_heads
 
     def mlp_options(self, site: LayerSite) -> dict[str, Any]:
         """Arguments that only this family's MLP takes."""

@@ -7,9 +7,10 @@ names no file, or a `TypeError` that names no key; some values make a table of N
 """
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Any
 
-from .eagle3_rope_values import CHECKS, ORIGINAL, SHARE, check_value
+from .eagle3_rope_values import CHECKS, FACTOR, ORIGINAL, SHARE, check_value
 from .eagle3_sizes import MOST_POSITIONS
 
 _PARAMETERS = ("rope_parameters", "rope_scaling")
@@ -21,20 +22,20 @@ _SHARES = (SHARE, "rotary_pct", "rotary_emb_fraction")
 # Without these, vLLM or transformers cannot go on.
 _NEEDED: dict[str, tuple[str, ...]] = {
     "bailing_mrope": ("mrope_section",),
-    "deepseek_llama_scaling": ("factor", ORIGINAL),
-    "deepseek_yarn": ("factor", ORIGINAL),
+    "deepseek_llama_scaling": (FACTOR, ORIGINAL),
+    "deepseek_yarn": (FACTOR, ORIGINAL),
     "default": (),
-    "dynamic": ("factor",),
-    "linear": ("factor",),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "dynamic": (FACTOR,),
+    "linear": (FACTOR,),
+    "llama3": (FACTOR, "low_freq_factor", "high_freq_factor"),
     "longrope": ("short_factor", "long_factor"),
     "mrope": ("mrope_section",),
-    "ntk": ("factor",),
+    "ntk": (FACTOR,),
     "openpangu": ("mrope_section", "mrope_interleaved"),
     "proportional": (),
     "su": ("short_factor", "long_factor"),
-    "telechat3-yarn": ("factor",),
-    "yarn": ("factor",),
+    "telechat3-yarn": (FACTOR,),
+    "yarn": (FACTOR,),
 }
 # transformers fills these in where they are absent, but computes with a null.
 _FILLED: dict[str, tuple[str, ...]] = {
@@ -54,6 +55,10 @@ _LOGARITHMS = {
     "yarn": "rope_theta",
 }
 _OF_DEEPSEEK = frozenset({"deepseek_llama_scaling", "deepseek_yarn"})
+# Their table ends where stretching ends, whatever `max_position_embeddings` says.
+_ENDING = _OF_DEEPSEEK | {"yarn"}
+# By which vLLM lengthens it where positions are those of images too.
+_MULTIMODAL = 4
 # vLLM's latent attention computes YaRN for every type but `default`.
 LATENT_TYPES = frozenset({"default", "yarn"}) | _OF_DEEPSEEK
 # Grouped-query attention hands heads over side by side; DeepSeek's take them apart.
@@ -85,19 +90,18 @@ def check_rope(config: Mapping[str, Any]) -> None:
 
 
 def check_rope_fits(
-    rope: Mapping[str, Any] | None, types: frozenset[str], head_size: int
+    rope: Mapping[str, Any], types: frozenset[str], head_size: int
 ) -> None:
     """Check rope beside the attention whose queries and keys it turns.
 
     Args:
-        rope: the parameters of a draft's config, as `check_rope` has passed them.
+        rope: as `settle_rope` returns it.
         types: those that the attention can be served with.
         head_size: features of a head that can be turned.
 
     Raises:
         ValueError: another type, or lists that are not as long as the frequencies.
     """
-    rope = rope or {}
     _check_type("rope_parameters", rope, types)
     turned = rope.get("rope_dim") or int(head_size * rope.get(SHARE, 1))
     if turned > head_size:
@@ -115,22 +119,49 @@ def check_rope_fits(
         _refuse_for_size("mrope_section", f"{sum(section)} frequencies", turned)
 
 
-def settle_rope(hf_config: Any) -> None:
-    """Write parameters as vLLM's layers read them.
+def check_rope_reaches(rope: Mapping[str, Any], served_length: int) -> None:
+    """Check that the table has a row for each position of a request.
+
+    vLLM raises a draft's `max_position_embeddings` to what the target serves, but some
+    tables are not made by it; later positions would read what lies behind the table.
+
+    Args:
+        rope: as `settle_rope` returns it.
+        served_length: tokens of the longest request, `--max-model-len`.
+
+    Raises:
+        ValueError: the table ends before.
+    """
+    if rope.get("rope_type") not in _ENDING:
+        return
+    rows = ceil(rope[ORIGINAL] * rope[FACTOR])
+    if "mrope_section" in rope:
+        rows *= _MULTIMODAL
+    if rows < served_length:
+        raise ValueError(
+            f"rope_parameters in the draft's config stretch {rope[ORIGINAL]} positions "
+            f"by a factor of {rope[FACTOR]}, but the target is served with "
+            f"{served_length}. Start with --max-model-len {rows} or less, or correct "
+            f"{ORIGINAL} or {FACTOR}."
+        )
+
+
+def settle_rope(hf_config: Any) -> Mapping[str, Any]:
+    """Write parameters as vLLM's layers read them, and return them.
 
     Exporters write null for keys that they do not use, and vLLM computes with it; an
     integer in place of a factor is a list to its linear rope.
     """
-    rope = getattr(hf_config, "rope_parameters", None)
-    if not isinstance(rope, dict):
-        return
+    rope = getattr(hf_config, "rope_parameters", None) or {}
     unset = {name for name in CHECKS if rope.get(name, 1) is None}
     settled = {name: value for name, value in rope.items() if name not in unset}
     if "rope_theta" in unset:
         settled["rope_theta"] = _THETA
     if rope.get("rope_type") == "linear":
-        settled["factor"] = float(rope["factor"])
-    hf_config.rope_parameters = settled
+        settled[FACTOR] = float(rope[FACTOR])
+    if settled:
+        hf_config.rope_parameters = settled
+    return settled
 
 
 def _check_parameters(
@@ -187,14 +218,13 @@ def _missing(
 
 def _check_stretch(key: str, rope: Mapping[str, Any], positions: int | None) -> None:
     """vLLM's rope table has a row for each position, stretched by some types."""
-    factor = "factor"
     before = rope.get(ORIGINAL) or positions or 1
-    by = rope.get(factor) or 1
+    by = rope.get(FACTOR) or 1
     if before > MOST_POSITIONS / by:
         raise ValueError(
             f"{key} in the draft's config stretches {before} positions by a factor of "
             f"{by}, and no draft has more than {MOST_POSITIONS}. Correct {ORIGINAL} "
-            f"or {factor}."
+            f"or {FACTOR}."
         )
 
 

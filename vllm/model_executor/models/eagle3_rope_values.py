@@ -8,6 +8,7 @@ from typing import Any
 
 from .eagle3_config_keys import finite_number, positive_integer, positive_number
 
+FACTOR = "factor"
 ORIGINAL = "original_max_position_embeddings"
 SHARE = "partial_rotary_factor"
 
@@ -90,7 +91,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "attention_factor": _above_zero,
     "beta_fast": _above_zero,
     "beta_slow": _above_zero,
-    "factor": _stretching,
+    FACTOR: _stretching,
     "high_freq_factor": _above_zero,
     "long_factor": _factors,
     "long_mscale": _above_zero,
