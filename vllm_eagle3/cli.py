@@ -3,6 +3,7 @@
 """The command ``vllm-eagle3``."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,9 @@ from vllm_eagle3.export import command as export_patch
 # Each adds one sub-command: a module with `add_parser(commands)`, which sets the
 # default `run` to a function from the parsed arguments to the exit code.
 _COMMANDS = (check, status, drift, export_patch)
+
+# What shells report of a program that this ended: 128 and the number of the signal.
+_BROKEN_PIPE = 128 + 13
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -41,11 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Mistakes that a user can make end in one line on standard error: argparse
     reports wrong options, and a sub-command reports what it finds wrong by a
-    ValueError or an OSError.
+    ValueError or an OSError. A reader that has seen enough, as ``head``, is none.
     """
     options = build_parser().parse_args(arguments)
     try:
-        return options.run(options)
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # At exit Python would flush once more, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
     except (ValueError, OSError) as error:
         print(f"vllm-eagle3: error: {error}", file=sys.stderr)
         return 2

@@ -49,6 +49,16 @@ def test_the_installed_command_reports_an_active_overlay():
         assert str(subtree.models_folder() / f"{name}.py") in done.stdout
 
 
+def test_a_reader_that_has_seen_enough_is_no_error():
+    arguments = [COMMAND, "drift", "--json"]
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
 @pytest.mark.parametrize(
     "environment, reason",
     [

@@ -194,7 +194,7 @@ def test_a_table_as_long_as_the_longest_request_is_served(
 
 @pytest.mark.parametrize("kind", ["linear", "dynamic", "ntk", "llama3", "longrope"])
 def test_other_tables_follow_what_the_target_serves(tmp_path, kind):
-    rope = ALL | {"rope_type": kind, ORIGINAL: 16}
+    rope = ALL | {"rope_type": kind, ORIGINAL: 8}
     short = {"max_position_embeddings": 64}
     table = table_of("llama", tmp_path / "draft", rope_scaling=rope, **short)
     assert len(table) >= SERVED
