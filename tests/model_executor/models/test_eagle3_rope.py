@@ -209,6 +209,20 @@ def test_latent_attention_names_its_types(make_draft):
     )
 
 
+def test_latent_attention_turns_a_part_of_its_heads(make_draft, tmp_path):
+    rope = {"rope_type": "default", "rope_dim": 64}
+    assert table_of("deepseek", tmp_path / "draft", rope_scaling=rope).shape[1] == 64
+    draft = make_draft("deepseek", rope_scaling=rope | {"rope_dim": 66})
+    assert "more than the 64 features of a head" in draft.refusal()
+
+
+def test_the_config_keeps_the_type_that_was_stated(make_draft):
+    """vLLM's latent attention renames it in the config that it is handed."""
+    assert make_draft("deepseek", rope_scaling=YARN).load().draft.rope["rope_type"] == (
+        "yarn"
+    )
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("name", "value"), [("factor", None), ("factor", 0), ("beta_fast", "32")]

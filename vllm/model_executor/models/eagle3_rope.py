@@ -160,7 +160,8 @@ def settle_rope(hf_config: Any) -> Mapping[str, Any]:
     if rope.get("rope_type") == "linear":
         settled[FACTOR] = float(rope[FACTOR])
     if settled:
-        hf_config.rope_parameters = settled
+        # vLLM's latent attention renames the type in there.
+        hf_config.rope_parameters = dict(settled)
     return settled
 
 
