@@ -3,6 +3,7 @@
 """Which vLLM is installed here, and how far the fork was tested with it."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +18,7 @@ _UNKNOWN = "dev"
 
 # How much of the test suite ran.
 EVERYTHING = "everything"
+BY_HAND = "models, engines once"
 MODELS = "models, no engine"
 
 
@@ -36,12 +38,19 @@ class Support:
 
 
 SUPPORTED = (
+    Support("0.31.0", "2.13.0", BY_HAND),
     Support("0.32.0", "2.13.0", EVERYTHING),
     # Its wheels are for GPUs. `make test-vllm VERSION=0.33.0` runs its Python files
     # beside the torch for CPUs that the release before has.
     Support("0.33.0", "2.13.0", MODELS),
 )
 SUPPORTED_VLLM = tuple(support.vllm for support in SUPPORTED)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Returns names as a sentence has them: ``0.31.0, 0.32.0 and 0.33.0``."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def base(version: str) -> str:
@@ -102,7 +111,7 @@ def vllm_version() -> str | None:
 def unsupported_reason() -> str | None:
     """Returns why this vLLM is not supported, or None if it is."""
     versions = vllm_versions()
-    supported = " and ".join(SUPPORTED_VLLM)
+    supported = listed(SUPPORTED_VLLM)
     if not versions:
         return f"the version of vLLM is unknown (supported: {supported})"
     for version in versions:
@@ -113,7 +122,7 @@ def unsupported_reason() -> str | None:
             )
     if len({base(version) for version in versions}) > 1:
         return (
-            f"vLLM claims to be {' and '.join(versions)} at once; remove the "
+            f"vLLM claims to be {listed(versions)} at once; remove the "
             "leftover distribution with pip"
         )
     return None

@@ -119,7 +119,8 @@ def test_an_untested_combination_is_called_so(monkeypatch, capsys):
     monkeypatch.setattr(status.versions, "installed", lambda name: "2.12.0")
     assert cli.main(["status"]) == 0
     combination = line(capsys.readouterr().out, "combination")
-    assert combination.startswith("not tested (tested: vLLM 0.32.0 with torch 2.13.0")
+    assert combination.startswith("not tested (tested: vLLM 0.31.0 with torch 2.13.0")
+    assert "vLLM 0.32.0 with torch 2.13.0, everything" in combination
 
 
 def test_a_combination_that_was_tested_in_part_is_called_so(monkeypatch, capsys):

@@ -19,6 +19,10 @@ MODELS = Path(vllm.__file__).parent / "model_executor" / "models"
 # The two drafts of vLLM whose vocabulary rules we compare ours with, by the version
 # of vLLM. A hash that differs means: look at what changed there, then pin it anew.
 REFERENCES = {
+    "0.31.0": {
+        "qwen3_dspark": "e-IcCUpJUgxB9Bis7qcbM41eFbFLPd0FLm1ve3rIrnk",
+        "qwen3_dflash": "eJLqmL_QfeZsM4dSziiXNv7y59cyY1kw48IQ7aJtku0",
+    },
     "0.32.0": {
         "qwen3_dspark": "e-IcCUpJUgxB9Bis7qcbM41eFbFLPd0FLm1ve3rIrnk",
         "qwen3_dflash": "U3VUMojnIhmrwfx3chmmQPDRc7PorFMXGNZmSDpG6no",

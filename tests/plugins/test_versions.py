@@ -44,7 +44,7 @@ def test_a_supported_version_is_found_wherever_it_stands(claims, claimed, found)
     [
         ({}, "version of vLLM is unknown"),
         ({"code": "dev"}, "version of vLLM is unknown"),
-        ({"vllm": "0.31.0"}, "vLLM 0.31.0 is not supported"),
+        ({"vllm": "0.30.0"}, "vLLM 0.30.0 is not supported"),
         ({"vllm": "0.33.1"}, "vLLM 0.33.1 is not supported"),
         ({"vllm": "0.32.0rc1"}, "vLLM 0.32.0rc1 is not supported"),
         ({"vllm": "0.33.1.dev5+g0123abc"}, "is not supported"),

@@ -28,6 +28,12 @@ def test_the_readme_has_the_supported_versions_and_no_other():
     assert rows == list(versions.SUPPORTED_VLLM)
 
 
+def test_several_versions_are_listed_as_in_a_sentence():
+    assert versions.listed(["1.0"]) == "1.0"
+    assert versions.listed(["1.0", "1.1"]) == "1.0 and 1.1"
+    assert versions.listed(["1.0", "1.1", "1.2"]) == "1.0, 1.1 and 1.2"
+
+
 @pytest.mark.parametrize("support", versions.SUPPORTED, ids=lambda known: known.vllm)
 def test_a_version_says_how_its_test_is_repeated(support):
     whole = support.extent == versions.EVERYTHING

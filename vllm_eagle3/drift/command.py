@@ -11,6 +11,7 @@ from pathlib import Path
 from vllm_eagle3 import vllm_tree
 from vllm_eagle3.drift.compare import Finding, compare
 from vllm_eagle3.drift.table import Table
+from vllm_eagle3.versions import listed
 
 
 def add_parser(commands: "argparse._SubParsersAction") -> None:
@@ -67,7 +68,7 @@ def _installed() -> Path:
 
 def describe(label: str, table: Table, findings: list[Finding]) -> str:
     """Returns the findings as text for people."""
-    versions = " and ".join(table.versions)
+    versions = listed(table.versions)
     count = f"{len(table.entries)} names and files that this fork rests on"
     if not findings:
         return f"{label}: none of the {count} has moved since vLLM {versions}."

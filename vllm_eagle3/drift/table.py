@@ -12,6 +12,7 @@ from vllm_eagle3 import subtree
 from vllm_eagle3.drift import facts, rests, usage
 from vllm_eagle3.drift.module import Function
 from vllm_eagle3.drift.tree import Definition, Tree
+from vllm_eagle3.versions import listed
 
 FILE = Path(__file__).with_name("table.json")
 ABSENT = "absent"  # the fact of what one of the supported versions does not have
@@ -151,7 +152,7 @@ def _entry(
     missing = [version for version, definition in found.items() if definition is None]
     if need.surely and missing:
         raise ValueError(
-            f"vLLM {' and '.join(missing)} has no {name}, which "
+            f"vLLM {listed(missing)} has no {name}, which "
             f"{', '.join(sorted(files))} needs"
         )
     if len(missing) == len(found):
