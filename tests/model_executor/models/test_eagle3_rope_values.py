@@ -32,6 +32,8 @@ def missing(path, kind):
 def test_the_exemption_of_a_null_factor_is_for_alpha_alone():
     rope = {"rope_type": "dynamic", "factor": None}
     assert refusal({"rope_scaling": rope}) == missing("rope_scaling.factor", "dynamic")
+    rope = {"rope_type": "linear", "factor": None, "alpha": 2.0}
+    assert refusal({"rope_scaling": rope}) == missing("rope_scaling.factor", "linear")
     # transformers asks for the key all the same.
     rope = {"rope_type": "dynamic", "alpha": 2.0}
     assert refusal({"rope_scaling": rope}) == missing("rope_scaling.factor", "dynamic")
@@ -57,7 +59,9 @@ NEEDED = [
     ("openpangu", "mrope_section"),
     ("openpangu", "mrope_interleaved"),
 ]
-FILLED = [(kind, ORIGINAL) for kind in ("yarn", "llama3", "longrope", "su")]
+FILLED = [
+    (kind, ORIGINAL) for kind in ("yarn", "telechat3-yarn", "llama3", "longrope", "su")
+]
 
 
 @pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
@@ -87,6 +91,16 @@ def test_what_transformers_fills_in_is_not_null(kind, name):
     check_file({"rope_scaling": rope})
     check_file({"rope_scaling": rope, name: 512})
     check_file({"rope_scaling": {"rope_type": "linear", "factor": 2.0}, name: None})
+
+
+@pytest.mark.parametrize("kind", ["longrope", "su"])
+def test_a_null_share_of_long_tables_is_refused(kind):
+    """transformers computes with it."""
+    rope = ALL | {"rope_type": kind}
+    check_file({"rope_scaling": rope})
+    assert refusal({"rope_scaling": rope | {SHARE: None}}) == (
+        missing(f"rope_scaling.{SHARE}", kind)
+    )
 
 
 @pytest.mark.parametrize("name", ABOVE_ZERO)
@@ -188,7 +202,20 @@ def test_each_factor_is_above_zero(value):
 
 
 @pytest.mark.parametrize(
-    "value", [0, -1, "466", True, [], [16], [8, 8], [4.0, 6, 6], [-4, 10, 10], {}]
+    "value",
+    [
+        0,
+        -1,
+        "466",
+        True,
+        [],
+        [16],
+        [8, 8],
+        [4.0, 6, 6],
+        [-4, 10, 10],
+        [4, 6, 6, "1"],
+        {},
+    ],
 )
 def test_multimodal_rope_has_three_sections(value):
     assert refusal({"rope_scaling": {"mrope_section": value}}) == (

@@ -19,6 +19,7 @@ from .draft_vocabulary import VocabularySizes
 from .eagle3_aux_states import AuxHiddenStates
 from .eagle3_config_keys import ConfigKeys, positive_number
 from .eagle3_layer_config import DecoderLayerConfig
+from .eagle3_lengths import RequestLengths
 from .eagle3_parallel import mask_token_id
 from .eagle3_rope import check_rope, check_rope_reaches, settle_rope
 from .eagle3_sizes import SIZES, TARGET_VOCABULARY, check_sizes
@@ -32,6 +33,7 @@ class Eagle3DraftConfig:
         hf_config: the draft's config as vLLM read it.
         layer: sizes of attention and MLP.
         rope: parameters of rope, those that `hf_config` has too.
+        lengths: of the requests that are served, and of those that are drafted for.
         vocabulary: the sizes `T`, `C` and `D`.
         hidden_size: width of the draft's hidden states.
         target_hidden_size: width of one auxiliary hidden state.
@@ -58,6 +60,7 @@ class Eagle3DraftConfig:
     hf_config: Any
     layer: DecoderLayerConfig
     rope: Mapping[str, Any]
+    lengths: RequestLengths
     vocabulary: VocabularySizes
     hidden_size: int
     target_hidden_size: int
@@ -74,6 +77,11 @@ class Eagle3DraftConfig:
     tie_word_embeddings: bool
     logit_scale: float
     mask_token_id: int | None
+
+    def log_doubts(self) -> None:
+        """Warn of what loads well and may still be accepted badly, or not be used."""
+        self.aux.log_doubts()
+        self.lengths.log_doubts()
 
     def family_size(self, key: str) -> int:
         """A size that only some families have, and that those need."""
@@ -117,17 +125,19 @@ class Eagle3DraftConfig:
         hf_config = speculative.draft_model_config.hf_config
         keys = ConfigKeys(hf_config)
         _check_stated(keys, target.get_vocab_size())
+        lengths = RequestLengths.resolve(vllm_config, speculative)
         rope = settle_rope(hf_config)
-        check_rope_reaches(rope, target.max_model_len)
+        check_rope_reaches(rope, lengths.drafted)
         target_layers = target.get_total_num_hidden_layers()
         num_layers = _num_layers(keys, target_layers)
         use_aux = _use_aux_hidden_state(keys, vllm_config)
         return cls(
             hf_config=hf_config,
             layer=DecoderLayerConfig.resolve(
-                keys, num_layers=num_layers, served_length=target.max_model_len
+                keys, num_layers=num_layers, served_length=lengths.served
             ),
             rope=rope,
+            lengths=lengths,
             vocabulary=VocabularySizes.resolve(
                 target=target.get_vocab_size(),
                 embedded=keys.required_count("vocab_size"),

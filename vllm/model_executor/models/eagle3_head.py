@@ -58,7 +58,7 @@ class Eagle3ForCausalLM(
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         draft = Eagle3DraftConfig.resolve(vllm_config)
-        draft.aux.log_doubts()
+        draft.log_doubts()
         super().__init__(draft.vocabulary)
         self.draft = draft
         self.config = draft.hf_config

@@ -119,15 +119,15 @@ def check_rope_fits(
         _refuse_for_size("mrope_section", f"{sum(section)} frequencies", turned)
 
 
-def check_rope_reaches(rope: Mapping[str, Any], served_length: int) -> None:
-    """Check that the table has a row for each position of a request.
+def check_rope_reaches(rope: Mapping[str, Any], longest: int) -> None:
+    """Check that the table has a row for each position that the draft sees.
 
     vLLM raises a draft's `max_position_embeddings` to what the target serves, but some
     tables are not made by it; later positions would read what lies behind the table.
 
     Args:
         rope: as `settle_rope` returns it.
-        served_length: tokens of the longest request, `--max-model-len`.
+        longest: tokens of the longest request that the draft sees.
 
     Raises:
         ValueError: the table ends before.
@@ -137,12 +137,12 @@ def check_rope_reaches(rope: Mapping[str, Any], served_length: int) -> None:
     rows = ceil(rope[ORIGINAL] * rope[FACTOR])
     if "mrope_section" in rope:
         rows *= _MULTIMODAL
-    if rows < served_length:
+    if rows < longest:
         raise ValueError(
             f"rope_parameters in the draft's config stretch {rope[ORIGINAL]} positions "
-            f"by a factor of {rope[FACTOR]}, but the target is served with "
-            f"{served_length}. Start with --max-model-len {rows} or less, or correct "
-            f"{ORIGINAL} or {FACTOR}."
+            f"by a factor of {rope[FACTOR]}, but requests may be as long as {longest}. "
+            f"Start with --max-model-len {rows} or less, or correct {ORIGINAL} or "
+            f"{FACTOR}."
         )
 
 
