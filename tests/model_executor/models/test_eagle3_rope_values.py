@@ -184,6 +184,13 @@ def test_a_share_of_a_head_is_turned(key, value):
     )
 
 
+@pytest.mark.parametrize("value", [0, -2, 16.0, "16", True, [16], {}])
+def test_turned_features_are_counted(value):
+    sentence = refusal({"rope_scaling": {"rope_dim": value}})
+    assert sentence.startswith(f"rope_scaling.rope_dim is {value!r} in the draft's")
+    assert "positive integer" in sentence
+
+
 @pytest.mark.parametrize("name", ["short_factor", "long_factor"])
 @pytest.mark.parametrize("value", [0, 1.0, "4", True, [], {}, [None]])
 def test_factors_are_a_list(name, value):
