@@ -14,6 +14,6 @@ acceptance: drafts ## Count accepted draft tokens in every vocabulary, beside st
 	@$(VENV)/bin/python -m benchmarks.acceptance $(ACCEPTANCE_ARGS)
 
 .PHONY: bench
-bench: drafts ## Measure speed, and write docs/performance.md (a quarter of an hour; leave the machine alone)
+bench: drafts ## Measure speed, and write docs/performance.md (eight minutes on two quiet cores; leave them alone)
 	@$(SETUP) --with bench
 	@$(VENV)/bin/python -m benchmarks.bench $(BENCH_ARGS)

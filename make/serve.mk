@@ -32,6 +32,18 @@ ifneq ($(filter-out $(VOCABULARIES),$(VOCAB))$(word 2,$(VOCAB)),)
 $(error VOCAB=$(VOCAB) is no vocabulary of the example's draft; choose one of: $(VOCABULARIES))
 endif
 
+# The word, if it can only be a path and no model is there; serve.py looks at the rest.
+no_model = $(if $(filter / ./% ../% /%,$(1)),$(if $(wildcard $(1)/config.json),,$(1)))
+ifneq ($(call no_model,$(TARGET)),)
+$(error TARGET=$(TARGET) is no folder with a config.json)
+endif
+ifneq ($(call no_model,$(DRAFT)),)
+$(error DRAFT=$(DRAFT) is no folder with a config.json)
+endif
+ifneq ($(if $(TARGET),1),$(if $(DRAFT),1))
+$(error name both, the target and its draft, or neither: make serve TARGET=... DRAFT=...)
+endif
+
 .PHONY: models
 models: venv ## Build the example's target and draft (resumes; does nothing when done)
 	@$(VENV)/bin/python $(EXAMPLE)/build_target.py

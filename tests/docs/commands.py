@@ -128,6 +128,8 @@ KNOWN: dict[str, tuple[Proof, ...]] = {
     "vllm-eagle3 status": (_STATUS,),
     ".venv/bin/vllm-eagle3 status": (_STATUS,),
     "vllm-eagle3 check DRAFT --target TARGET": (_CHECK,),
+    ".venv/bin/vllm-eagle3 check build/smollm2/draft-full "
+    "--target build/smollm2/target": (_CHECK,),
     "vllm-eagle3 check my-draft --target target": (_README,),
     'vllm serve target --speculative-config \'{"method": "eagle3", '
     '"model": "my-draft", "num_speculative_tokens": 3}\' 2>&1 | '
