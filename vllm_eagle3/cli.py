@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     try:
         code = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed, as by `>&-`
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         # At exit Python would flush once more, and complain.

@@ -74,6 +74,27 @@ def test_exit_codes(make_pair: MakePair, capsys, change, flags, code):
     assert ("--speculative-config" in verdict) == (code != 2)
 
 
+def test_a_reader_that_has_seen_enough_is_no_verdict(make_pair: MakePair):
+    """`check` prints through rich, which has an exit code of its own for it."""
+    pair = make_pair("llama", 256)
+    with subprocess.Popen(
+        [COMMAND, *pair.arguments()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
+def test_the_length_is_that_of_the_server(make_pair: MakePair, capsys):
+    pair = make_pair("llama", 256, max_position_embeddings=512)
+    assert cli.main(pair.arguments("--strict")) == 1
+    assert "served with 2048 tokens" in capsys.readouterr().out
+    assert cli.main(pair.arguments("--strict", "--max-model-len", "512")) == 0
+
+
 def test_json_has_everything_that_text_has(make_pair: MakePair, capsys):
     pair = make_pair("llama", 256, eagle_aux_hidden_state_layer_ids=...)
     assert cli.main(pair.arguments("--json")) == 0

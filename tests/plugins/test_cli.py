@@ -59,6 +59,12 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     assert process.returncode == 141
 
 
+def test_a_closed_output_is_no_error():
+    command = ["sh", "-c", 'exec "$0" drift --json >&-', COMMAND]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     "environment, reason",
     [

@@ -51,6 +51,12 @@ def add_parser(commands: "argparse._SubParsersAction") -> None:
         help="num_speculative_tokens (default: what the draft's config says, or 3)",
     )
     parser.add_argument(
+        "--max-model-len",
+        type=_positive,
+        metavar="N",
+        help="as in vllm serve (default: what the target's config says)",
+    )
+    parser.add_argument(
         "--trust-remote-code",
         action="store_true",
         help="as in vllm serve: run config code that comes with a model",
@@ -90,7 +96,9 @@ def run(args: argparse.Namespace) -> int:
 
         draft = source.draft_folder(args.draft, args.revision, Path(scratch))
         target = source.target_folder(args.target, args.target_revision)
-        options = inspection.Options(args.tokens, args.trust_remote_code)
+        options = inspection.Options(
+            args.tokens, args.trust_remote_code, args.max_model_len
+        )
         report = inspection.inspect(draft, target, options, clock)
     if args.json:
         print(json.dumps(report.to_json(), indent=2))

@@ -32,10 +32,12 @@ class Options:
     Attributes:
         tokens: speculative tokens; `None` takes what the draft's config proposes.
         trust_remote_code: as in `vllm serve`.
+        max_model_len: the same; `None` takes what the target's config says.
     """
 
     tokens: int | None = None
     trust_remote_code: bool = False
+    max_model_len: int | None = None
 
 
 def inspect(
@@ -62,6 +64,7 @@ def inspect(
             speculative,
             clock,
             trust_remote_code=options.trust_remote_code,
+            max_model_len=options.max_model_len,
         )
     _require_own_class(run)
     checkpoint = _checkpoint(tensors)

@@ -36,10 +36,16 @@ _VERDICTS = {
 _PLAIN_WIDTH = 10_000
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line, which says the same for all commands."""
+        raise BrokenPipeError
+
+
 def show(report: Report, output: TextIO) -> None:
     """Print `report` to `output`."""
     terminal = output.isatty()
-    console = Console(
+    console = _Console(
         file=output,
         highlight=False,
         soft_wrap=not terminal,

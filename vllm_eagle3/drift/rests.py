@@ -18,6 +18,8 @@ GREEDY = "vllm_eagle3/greedy.py"
 AUX_LAYER_IDS = "vllm_eagle3/aux_layer_ids.py"
 SPECULATORS = "vllm_eagle3/speculators_keys.py"
 RANKS = "vllm_eagle3/ranks.py"
+ROPE = f"{MODELS}/eagle3_rope.py"
+LENGTHS = f"{MODELS}/eagle3_lengths.py"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ _V2 = "vllm.v1.worker.gpu.spec_decode"
 _MODELS = "vllm.model_executor.models"
 _LOADER = "vllm.model_executor.model_loader"
 _ALGORITHMS = "vllm.transformers_utils.configs.speculators.algos"
+
+_ROPES = "vllm.model_executor.layers.rotary_embedding"
 
 BEHAVIOUR = (
     Rest(f"{_V1}._maybe_share_embeddings", HEAD, "when the draft gets the target's"),
@@ -64,6 +68,27 @@ BEHAVIOUR = (
         f"{_LOADER}.default_loader:DefaultModelLoader.load_weights",
         HEAD,
         "the set that load_weights returns",
+    ),
+    Rest(
+        f"{_ROPES}.yarn_scaling_rope:YaRNScalingRotaryEmbedding._compute_cos_sin_cache",
+        ROPE,
+        "rows of a table",
+    ),
+    Rest(
+        f"{_ROPES}.deepseek_scaling_rope:DeepseekScalingRotaryEmbedding."
+        "_compute_cos_sin_cache",
+        ROPE,
+        "rows of a table",
+    ),
+    Rest(
+        f"{_ROPES}.mrope:MRotaryEmbedding._compute_cos_sin_cache",
+        ROPE,
+        "rows of a table",
+    ),
+    Rest(
+        "vllm.v1.worker.gpu_model_runner:GPUModelRunner._input_fits_in_drafter",
+        LENGTHS,
+        "up to which length the V1 runner drafts",
     ),
     Rest("vllm.plugins:load_general_plugins", OVERLAY, "when and how it is activated"),
     Rest(

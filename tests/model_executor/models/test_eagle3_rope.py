@@ -31,6 +31,7 @@ from tests.support.ropes import (
     YARN,
 )
 
+YARN_TYPE = ("rope_type", "factor", "rope_theta")
 SERVED = 512  # tokens of the longest request
 # Complete parameters of every type that grouped-query attention is served with.
 COMPLETE = [
@@ -181,6 +182,7 @@ def test_a_table_that_ends_before_the_longest_request_is_refused(make_draft, fam
         ("llama", YARN, 128),
         ("llama", YARN | {"factor": 1.7}, 301),
         ("qwen3", YARN | SECTION, 32),
+        ("llama", YARN | SECTION | {"factor": 1.7}, 76),
         ("deepseek", YARN, 128),
         ("deepseek", YARN | {"rope_type": "deepseek_yarn"}, 128),
     ],
@@ -211,6 +213,15 @@ def test_latent_attention_names_its_types(make_draft):
     )
 
 
+def test_latent_attention_computes_no_multimodal_rope(make_draft):
+    rope = YARN | {"mrope_section": [10, 11, 11]}
+    assert make_draft("deepseek", rope_scaling=rope).refusal() == (
+        "rope_parameters.mrope_section is [10, 11, 11] in the draft's config, but "
+        "vLLM's latent attention computes no multimodal rope. Remove the key if the "
+        "draft was trained without."
+    )
+
+
 def test_latent_attention_turns_a_part_of_its_heads(make_draft, tmp_path):
     rope = {"rope_type": "default", "rope_dim": 64}
     assert table_of("deepseek", tmp_path / "draft", rope_scaling=rope).shape[1] == 64
@@ -235,6 +246,16 @@ def test_a_draft_is_not_built_either(make_draft, family, name, value):
     hf_config = engine.speculative_config.draft_model_config.hf_config
     hf_config.rope_parameters = hf_config.rope_parameters | {name: value}
     with pytest.raises(ValueError, match=f"^rope_parameters.{name} is "):
+        Eagle3DraftConfig.resolve(engine)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_table_without_an_end_is_not_built(make_draft, family):
+    """Where transformers has filled nothing in."""
+    engine = engine_config(make_draft(family, rope_scaling=YARN).write())
+    hf_config = engine.speculative_config.draft_model_config.hf_config
+    hf_config.rope_parameters = {k: hf_config.rope_parameters[k] for k in YARN_TYPE}
+    with pytest.raises(ValueError, match=f"^rope_parameters.{ORIGINAL} is not set in"):
         Eagle3DraftConfig.resolve(engine)
 
 

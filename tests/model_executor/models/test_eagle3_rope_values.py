@@ -166,6 +166,18 @@ def test_a_logarithm_that_divides_is_not_zero(kind, name):
     check_file({"rope_scaling": {"rope_theta": 1}})
 
 
+@pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
+@pytest.mark.parametrize("factor", [0.5, 0.999])
+def test_linear_rope_stretches(key, factor):
+    """Its table has a row for each position times the factor."""
+    assert refusal({key: {"rope_type": "linear", "factor": factor}}) == (
+        f"{key}.factor is {factor} in the draft's config. Rope of type linear needs a "
+        "number of at least 1: with less, its table ends early."
+    )
+    check_file({key: {"rope_type": "linear", "factor": 1}})
+    check_file({key: {"rope_type": "dynamic", "factor": factor}})
+
+
 SHARES = (
     SHARE,
     "rotary_pct",

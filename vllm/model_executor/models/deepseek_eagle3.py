@@ -18,6 +18,17 @@ class DeepseekEagle3DecoderLayer(Eagle3DecoderLayer):
     rope_types = LATENT_TYPES
 
     @classmethod
+    def check_rope(cls, draft: Eagle3DraftConfig) -> None:
+        section = draft.rope.get("mrope_section")
+        if section is not None:
+            raise ValueError(
+                f"rope_parameters.mrope_section is {section!r} in the draft's config, "
+                "but vLLM's latent attention computes no multimodal rope. Remove the "
+                "key if the draft was trained without."
+            )
+        super().check_rope(draft)
+
+    @classmethod
     def rotary_head_size(cls, draft: Eagle3DraftConfig) -> int:
         return draft.family_size("qk_rope_head_dim")
 

@@ -8,9 +8,9 @@ names no file, or a `TypeError` that names no key; some values make a table of N
 
 from collections.abc import Iterator, Mapping
 from math import ceil
-from typing import Any
+from typing import Any, NoReturn
 
-from .eagle3_rope_values import CHECKS, FACTOR, ORIGINAL, SHARE, check_value
+from .eagle3_rope_values import CHECKS, FACTOR, ORIGINAL, SECTION, SHARE, check_value
 from .eagle3_sizes import MOST_POSITIONS
 
 _PARAMETERS = ("rope_parameters", "rope_scaling")
@@ -21,7 +21,7 @@ _SHARES = (SHARE, "rotary_pct", "rotary_emb_fraction")
 
 # Without these, vLLM or transformers cannot go on.
 _NEEDED: dict[str, tuple[str, ...]] = {
-    "bailing_mrope": ("mrope_section",),
+    "bailing_mrope": (SECTION,),
     "deepseek_llama_scaling": (FACTOR, ORIGINAL),
     "deepseek_yarn": (FACTOR, ORIGINAL),
     "default": (),
@@ -29,9 +29,9 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "linear": (FACTOR,),
     "llama3": (FACTOR, "low_freq_factor", "high_freq_factor"),
     "longrope": ("short_factor", "long_factor"),
-    "mrope": ("mrope_section",),
+    "mrope": (SECTION,),
     "ntk": (FACTOR,),
-    "openpangu": ("mrope_section", "mrope_interleaved"),
+    "openpangu": (SECTION, "mrope_interleaved"),
     "proportional": (),
     "su": ("short_factor", "long_factor"),
     "telechat3-yarn": (FACTOR,),
@@ -114,9 +114,9 @@ def check_rope_fits(
         # One factor counts for all frequencies.
         if len(factors) not in (1, turned // 2):
             _refuse_for_size(name, f"{len(factors)} factors", turned)
-    section = rope.get("mrope_section")
+    section = rope.get(SECTION)
     if section is not None and sum(section) != turned // 2:
-        _refuse_for_size("mrope_section", f"{sum(section)} frequencies", turned)
+        _refuse_for_size(SECTION, f"{sum(section)} frequencies", turned)
 
 
 def check_rope_reaches(rope: Mapping[str, Any], longest: int) -> None:
@@ -132,11 +132,13 @@ def check_rope_reaches(rope: Mapping[str, Any], longest: int) -> None:
     Raises:
         ValueError: the table ends before.
     """
-    if rope.get("rope_type") not in _ENDING:
+    kind = rope.get("rope_type")
+    if kind not in _ENDING:
         return
-    rows = ceil(rope[ORIGINAL] * rope[FACTOR])
-    if "mrope_section" in rope:
-        rows *= _MULTIMODAL
+    if ORIGINAL not in rope:
+        _refuse_missing(f"rope_parameters.{ORIGINAL}", kind)
+    multiple = _MULTIMODAL if SECTION in rope else 1
+    rows = ceil(rope[ORIGINAL] * multiple * rope[FACTOR])
     if rows < longest:
         raise ValueError(
             f"rope_parameters in the draft's config stretch {rope[ORIGINAL]} positions "
@@ -169,12 +171,8 @@ def _check_parameters(
     key: str, rope: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
     kind = _check_type(key, rope, frozenset(_NEEDED))
-    path = next(_missing(key, rope, config, kind), None)
-    if path is not None:
-        raise ValueError(
-            f"{path} is not set in the draft's config, but rope of type {kind} needs "
-            "it. Add the value that the draft was trained with."
-        )
+    for path in _missing(key, rope, config, kind):
+        _refuse_missing(path, kind)
     for name, value in rope.items():
         check_value(name, f"{key}.{name}", value)
     if kind in _FILLED:
@@ -186,6 +184,11 @@ def _check_parameters(
                 f"{divisor} is {value!r} in the draft's config. Rope of type {kind} "
                 "needs a number above 1."
             )
+    if kind == "linear" and rope[FACTOR] < 1:
+        raise ValueError(
+            f"{key}.{FACTOR} is {rope[FACTOR]!r} in the draft's config. Rope of type "
+            "linear needs a number of at least 1: with less, its table ends early."
+        )
     _check_stretch(key, rope, config.get("max_position_embeddings"))
 
 
@@ -215,6 +218,13 @@ def _missing(
     # At the top level of a file it counts more.
     if kind in _FILLED and config.get(ORIGINAL, 1) is None:
         yield ORIGINAL
+
+
+def _refuse_missing(path: str, kind: str) -> NoReturn:
+    raise ValueError(
+        f"{path} is not set in the draft's config, but rope of type {kind} needs it. "
+        "Add the value that the draft was trained with."
+    )
 
 
 def _check_stretch(key: str, rope: Mapping[str, Any], positions: int | None) -> None:

@@ -10,6 +10,7 @@ from .eagle3_config_keys import finite_number, positive_integer, positive_number
 
 FACTOR = "factor"
 ORIGINAL = "original_max_position_embeddings"
+SECTION = "mrope_section"
 SHARE = "partial_rotary_factor"
 
 
@@ -98,7 +99,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "low_freq_factor": _above_zero,
     "max_trained_positions": _above_zero,
     "mixed_b": finite_number,
-    "mrope_section": _section,
+    SECTION: _section,
     "mscale": finite_number,
     "mscale_all_dim": finite_number,
     ORIGINAL: _stretching,
