@@ -46,9 +46,15 @@ _RESTORED = (
     "model_executor/test_eagle3_d2t_checkpoints",
 )
 _CONTRACT = ("model_executor/models/test_draft_vocabulary",)
-_SUPPORT = ("support/quantisation", "model_executor/models/conftest")
-# They compare with the files that are replaced, or are about other draft models.
+_SUPPORT = (
+    "support/quantisation",
+    "support/ropes",
+    "model_executor/models/conftest",
+)
+# They compare with the files that are replaced, are about other draft models, or count
+# on what the plugin refuses before vLLM reads a draft's file.
 _STAYING = (
+    "model_executor/models/test_eagle3_rope",
     "model_executor/models/test_eagle3_stock_parity",
     "model_executor/models/test_reference_drafts",
 )
