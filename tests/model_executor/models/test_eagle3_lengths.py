@@ -68,3 +68,18 @@ def test_a_table_need_not_reach_beyond_what_is_drafted(make_draft, model_runner_
     model_runner_v2(engine)
     with pytest.raises(ValueError, match="512. Start with --max-model-len 64 or"):
         Eagle3DraftConfig.resolve(engine)
+
+
+@pytest.mark.parametrize("kind", ["default", "dynamic"])
+def test_a_table_that_vllm_leaves_short_is_refused(make_draft, kind):
+    """As vLLM 0.33.0 leaves those whose frequencies would change."""
+    rope = {"rope_type": kind, "factor": 8.0}
+    engine = engine_config(make_draft("llama", rope_scaling=rope).write())
+    hf_config = engine.speculative_config.draft_model_config.hf_config
+    hf_config.max_position_embeddings = 511
+    with pytest.raises(
+        ValueError, match="after 511 positions, max_position_embeddings"
+    ):
+        Eagle3DraftConfig.resolve(engine)
+    hf_config.max_position_embeddings = 512
+    assert lengths_of(engine) == (512, 512)

@@ -127,15 +127,16 @@ class Eagle3DraftConfig:
         _check_stated(keys, target.get_vocab_size())
         lengths = RequestLengths.resolve(vllm_config, speculative)
         rope = settle_rope(hf_config)
-        check_rope_reaches(rope, lengths.drafted)
         target_layers = target.get_total_num_hidden_layers()
         num_layers = _num_layers(keys, target_layers)
         use_aux = _use_aux_hidden_state(keys, vllm_config)
+        layer = DecoderLayerConfig.resolve(
+            keys, num_layers=num_layers, served_length=lengths.served
+        )
+        check_rope_reaches(rope, layer.max_position_embeddings, lengths.drafted)
         return cls(
             hf_config=hf_config,
-            layer=DecoderLayerConfig.resolve(
-                keys, num_layers=num_layers, served_length=lengths.served
-            ),
+            layer=layer,
             rope=rope,
             lengths=lengths,
             vocabulary=VocabularySizes.resolve(

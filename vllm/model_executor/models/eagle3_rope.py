@@ -119,32 +119,37 @@ def check_rope_fits(
         _refuse_for_size(SECTION, f"{sum(section)} frequencies", turned)
 
 
-def check_rope_reaches(rope: Mapping[str, Any], longest: int) -> None:
+def check_rope_reaches(
+    rope: Mapping[str, Any], max_position_embeddings: int, longest: int
+) -> None:
     """Check that the table has a row for each position that the draft sees.
 
     vLLM raises a draft's `max_position_embeddings` to what the target serves, but some
-    tables are not made by it; later positions would read what lies behind the table.
+    tables are not made by it, and from 0.33.0 on it is not raised for all types; later
+    positions would read what lies behind the table.
 
     Args:
         rope: as `settle_rope` returns it.
+        max_position_embeddings: of the draft, as vLLM left it.
         longest: tokens of the longest request that the draft sees.
 
     Raises:
         ValueError: the table ends before.
     """
-    kind = rope.get("rope_type")
+    kind = rope.get("rope_type", "default")
     if kind not in _ENDING:
-        return
-    if ORIGINAL not in rope:
+        rows, made_of = max_position_embeddings, "max_position_embeddings"
+    elif ORIGINAL not in rope:
         _refuse_missing(f"rope_parameters.{ORIGINAL}", kind)
-    multiple = _MULTIMODAL if SECTION in rope else 1
-    rows = ceil(rope[ORIGINAL] * multiple * rope[FACTOR])
+    else:
+        multiple = _MULTIMODAL if SECTION in rope else 1
+        rows = ceil(rope[ORIGINAL] * multiple * rope[FACTOR])
+        made_of = f"{ORIGINAL} times {FACTOR}"
     if rows < longest:
         raise ValueError(
-            f"rope_parameters in the draft's config stretch {rope[ORIGINAL]} positions "
-            f"by a factor of {rope[FACTOR]}, but requests may be as long as {longest}. "
-            f"Start with --max-model-len {rows} or less, or correct {ORIGINAL} or "
-            f"{FACTOR}."
+            f"The draft's rope table ends after {rows} positions, {made_of} of its "
+            f"config, but requests may be as long as {longest}. Start with "
+            f"--max-model-len {rows} or less, or correct the config."
         )
 
 
