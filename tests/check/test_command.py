@@ -6,16 +6,15 @@ import io
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.check.conftest import MakePair
+from tests.support.commands import COMMAND, without_a_reader
 from vllm_eagle3 import cli, overlay, subtree
 from vllm_eagle3.check import render
 
-COMMAND = Path(sys.executable).with_name("vllm-eagle3")
 KEYS = {
     "schema_version",
     "verdict",
@@ -77,15 +76,7 @@ def test_exit_codes(make_pair: MakePair, capsys, change, flags, code):
 def test_a_reader_that_has_seen_enough_is_no_verdict(make_pair: MakePair):
     """`check` prints through rich, which has an exit code of its own for it."""
     pair = make_pair("llama", 256)
-    with subprocess.Popen(
-        [COMMAND, *pair.arguments()],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        process.stdout.close()
-        assert process.stderr.read() == ""
-    assert process.returncode == 141
+    assert without_a_reader(*pair.arguments()) == (141, "")
 
 
 def test_the_length_is_that_of_the_server(make_pair: MakePair, capsys):

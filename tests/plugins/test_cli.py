@@ -7,14 +7,12 @@ import io
 import subprocess
 import sys
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
 from tests.plugins.clean_process import stock_folder
+from tests.support.commands import COMMAND, without_a_reader
 from vllm_eagle3 import cli, status, subtree, versions
-
-COMMAND = Path(sys.executable).with_name("vllm-eagle3")
 
 
 def run_status() -> tuple[int, str]:
@@ -50,13 +48,7 @@ def test_the_installed_command_reports_an_active_overlay():
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
-    arguments = [COMMAND, "drift", "--json"]
-    with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        process.stdout.close()
-        assert process.stderr.read() == ""
-    assert process.returncode == 141
+    assert without_a_reader("drift", "--json") == (141, "")
 
 
 def test_a_closed_output_is_no_error():

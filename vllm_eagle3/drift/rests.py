@@ -42,7 +42,6 @@ _V2 = "vllm.v1.worker.gpu.spec_decode"
 _MODELS = "vllm.model_executor.models"
 _LOADER = "vllm.model_executor.model_loader"
 _ALGORITHMS = "vllm.transformers_utils.configs.speculators.algos"
-
 _ROPES = "vllm.model_executor.layers.rotary_embedding"
 
 BEHAVIOUR = (
@@ -69,21 +68,13 @@ BEHAVIOUR = (
         HEAD,
         "the set that load_weights returns",
     ),
-    Rest(
-        f"{_ROPES}.yarn_scaling_rope:YaRNScalingRotaryEmbedding._compute_cos_sin_cache",
-        ROPE,
-        "rows of a table",
-    ),
-    Rest(
-        f"{_ROPES}.deepseek_scaling_rope:DeepseekScalingRotaryEmbedding."
-        "_compute_cos_sin_cache",
-        ROPE,
-        "rows of a table",
-    ),
-    Rest(
-        f"{_ROPES}.mrope:MRotaryEmbedding._compute_cos_sin_cache",
-        ROPE,
-        "rows of a table",
+    *(
+        Rest(f"{_ROPES}.{table}._compute_cos_sin_cache", ROPE, "rows of a table")
+        for table in (
+            "yarn_scaling_rope:YaRNScalingRotaryEmbedding",
+            "deepseek_scaling_rope:DeepseekScalingRotaryEmbedding",
+            "mrope:MRotaryEmbedding",
+        )
     ),
     Rest(
         "vllm.v1.worker.gpu_model_runner:GPUModelRunner._input_fits_in_drafter",
